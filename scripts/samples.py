@@ -23,8 +23,16 @@ _PATTERNS = {
     r"^[A-Za-z0-9_./-]{1,64}$": "forecast",
     r"\S": "some text",
     r"^[^;]+$": "Old Name",
+    r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$": "contract-desk",
+    r"^[!-~]+$": "openai/gpt-oss-120b",
 }
-_FORMATS = {"date-time": "2026-11-21T10:00:00Z", "date": "2026-11-21", "uuid": "6d0a1c9e-53b7-5f0e-9b51-6b1f8e8d4a77"}
+_FORMATS = {
+    "date-time": "2026-11-21T10:00:00Z",
+    "date": "2026-11-21",
+    "uuid": "6d0a1c9e-53b7-5f0e-9b51-6b1f8e8d4a77",
+    "packaged-agent": "nova",
+    "tool-name": "recall",
+}
 
 Schema = dict[str, Any]
 

@@ -139,6 +139,7 @@ def _plain(given: dict[str, Any]) -> Callable[[Person], Awaitable[dict[str, Any]
 
 
 _TEXTS = {"texts": [{"tag": "chart_type_Column", "content": "Columns compare categories."}], "note": "shorter"}
+_AGENT = {"name": "desk", "instructions": "Be brief.", "sources": ["memory"]}
 _EXPERIMENT = {
     "name": "tone",
     "arms": [
@@ -188,6 +189,13 @@ _OWN: dict[str, Callable[[Person], Awaitable[dict[str, Any]]]] = {
     "diff_instructions": _after(("publish_instructions", _TEXTS), given={"before": 0}),
     "rollback_instructions": _after(("publish_instructions", _TEXTS), given={"to": 0}),
     "list_releases": _after(("publish_instructions", _TEXTS), given={}),
+    "agents.publish": _plain({**_AGENT, "dry_run": True}),
+    "agents.list": _plain({}),
+    "agents.get": _after(("agents.publish", _AGENT), given={"name": "desk"}),
+    "agents.versions": _after(("agents.publish", _AGENT), given={"name": "desk"}),
+    "agents.diff": _after(("agents.publish", _AGENT), given={"name": "desk", "before": 1}),
+    "agents.rollback": _after(("agents.publish", _AGENT), given={"name": "desk", "version": 1, "dry_run": True}),
+    "agents.delete": _after(("agents.publish", _AGENT), given={"name": "desk"}),
     "start_experiment": _plain(_EXPERIMENT),
     "stop_experiment": _after(("start_experiment", _EXPERIMENT), given={"name": "tone"}),
     "list_experiments": _after(("start_experiment", _EXPERIMENT), given={}),

@@ -16,7 +16,7 @@ from phronesis_orchestrator.models.language_model import build_language_model
 from phronesis_orchestrator.models.limits import CallLimits
 from phronesis_orchestrator.models.reasoner import ComposedReply, RouteDecision
 from phronesis_orchestrator.settings import ModelSettings
-from tests.support.chat import KEY, MEMORY, REPLY, a_turn, reasoning
+from tests.support.chat import AGENT, KEY, MEMORY, REPLY, a_turn, reasoning
 from tests.support.groq_server import Fault, GroqServer, groq_server
 
 
@@ -55,6 +55,28 @@ async def test_the_settings_factory_makes_a_model_that_answers(server: GroqServe
     assert answer.value is not None
     assert answer.value.user_response == "A draft."
     assert server.calls[0].model == "openai/gpt-oss-120b"
+
+
+@pytest.mark.parametrize(
+    ("named", "asked"),
+    [
+        ("openai/gpt-oss-20b", ["openai/gpt-oss-20b"] * 2),
+        ("qwen/qwen3-32b", ["qwen/qwen3-32b"] * 2),
+        ("unheard/of", ["openai/gpt-oss-20b", "openai/gpt-oss-120b"]),
+        (None, ["openai/gpt-oss-20b", "openai/gpt-oss-120b"]),
+    ],
+)
+async def test_an_agents_calls_are_made_with_the_model_that_it_names_if_it_is_set_up(
+    server: GroqServer, named: str | None, asked: list[str]
+) -> None:
+    settings = ModelSettings(model_url=server.groq_url, agent_models=("qwen/qwen3-32b",))
+    model = build_language_model("groq", KEY, Tracing("orchestrator"), settings)
+    turn = a_turn(agent=AGENT.model_copy(update={"model": named}))
+    await model.route(turn)
+    await model.compose(turn, "A draft.", None)
+    await model.close()
+    assert model.models == ("openai/gpt-oss-20b", "openai/gpt-oss-120b", "qwen/qwen3-32b")
+    assert [call.model for call in server.calls] == asked
 
 
 @pytest.mark.req("D-057", "D-T05")

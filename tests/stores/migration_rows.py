@@ -51,6 +51,10 @@ ROWS: dict[str, dict[str, str]] = {
                 "VALUES ('acme', 'e', 'ann', 'm', 1, 1);",
             )
         ),
+        "0004-agents": (
+            "INSERT INTO agent_versions (tenant, agent, number, definition, active, published_by) "
+            "VALUES ('acme', 'librarian', 1, '{\"name\": \"librarian\"}', true, 'ann');"
+        ),
     },
     "memory": {
         "0001-items": "\n".join(

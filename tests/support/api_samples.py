@@ -9,11 +9,16 @@ import schemathesis
 from hypothesis import strategies as st
 from PIL import Image
 
+from phronesis_contracts import Role
+from phronesis_contracts.agents import source_of
+from phronesis_contracts.catalog import TOOLS
 from tests.support import documents
 from tests.support.people import Person
 
 _OFFICE = "application/vnd.openxmlformats-officedocument."
 _LETTERS = st.characters(codec="utf-8", categories=("L", "N", "S"))
+_TOOLS = sorted(tool.name for tool in TOOLS.values() if source_of(tool) is None and Role.ADMIN in tool.roles)
+"""Tools that an agent may list whatever its sources are."""
 _PILLOW = {"png": "PNG", "jpeg": "JPEG", "gif": "GIF", "webp": "WEBP", "bmp": "BMP", "tiff": "TIFF"}
 
 
@@ -137,11 +142,13 @@ def taught() -> World:
     schemathesis.openapi.format("cursor", st.just(CURSOR))
     schemathesis.openapi.format("agent", st.just("dialogue"))
     schemathesis.openapi.format("analyst", st.just("noor"))
+    schemathesis.openapi.format("packaged-agent", st.just("nova"))
+    schemathesis.openapi.format("tool-name", st.sampled_from(_TOOLS))
     schemathesis.openapi.format("entity-tag", st.just("*"))
     schemathesis.openapi.format("not-blank", st.text(_LETTERS, min_size=1, max_size=50))
     # Nothing outside this machine can be reached from a test, and nothing on it may be fetched.
     schemathesis.openapi.format("public-address", st.nothing())
     # What has to be there, or to be a file of its type, the tests of the face say.
-    for format in ("medium", "inline-file", "response", "conversation"):
+    for format in ("medium", "inline-file", "response", "conversation", "name-in-path"):
         schemathesis.openapi.format(format, st.nothing())
     return world

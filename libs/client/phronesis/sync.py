@@ -15,7 +15,7 @@ import httpx
 
 from phronesis_contracts import ServiceError
 
-from .calls import account, memory, turns
+from .calls import account, agents, memory, turns
 from .endpoint import Endpoint, find
 from .models import Readiness, TurnEvent
 from .request import Request, Retries
@@ -139,6 +139,18 @@ class Tools(_Resource):
     call = _calls(memory.call_tool)
 
 
+class Agents(_Resource):
+    """The agents to talk to, and making a tenant's own."""
+
+    list = _calls(agents.list_agents)
+    get = _calls(agents.get_agent)
+    publish = _calls(agents.publish_agent)
+    versions = _calls(agents.list_versions)
+    diff = _calls(agents.diff_versions)
+    roll_back = _calls(agents.roll_back)
+    delete = _calls(agents.delete_agent)
+
+
 class Memory(_Resource):
     """The caller's memory."""
 
@@ -204,6 +216,7 @@ class Client:
         self.approvals = Approvals(connection)
         self.media = MediaFiles(connection)
         self.tools = Tools(connection)
+        self.agents = Agents(connection)
         self.memory = Memory(connection)
         self.ledger = Ledger(connection)
         self.keys = Keys(connection)

@@ -6,6 +6,7 @@ from types import ModuleType
 from typing import Any
 
 from . import (
+    agents,
     answers,
     approvals,
     documents,
@@ -43,6 +44,7 @@ _MODULES: tuple[ModuleType, ...] = (
     facts,
     documents,
     instructions,
+    agents,
     experiments,
     twin,
     ontology,

@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, StringConstraints
 
-from .instructions import EDITORS, MAX_TEXT, Tag
+from .agents import EDITORS
+from .instructions import MAX_TEXT, Tag
 from .messages import Event, Message, Rpc
 from .principal import Token
 from .tools import Risk, Tool

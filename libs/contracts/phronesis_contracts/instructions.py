@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, StringConstraints
 
+from .agents import EDITORS, AgentLimits, AnswerSource
 from .errors import BadRequest
 from .messages import Event, Message, Rpc
 from .principal import Role
@@ -49,6 +50,15 @@ class AgentProfile(Message):
     follow from its loop."""
     outside: tuple[str, ...] = ()
     """Names of outside MCP servers whose accepted tools the agent is offered besides, `*` for all of the tenant's."""
+    based_on: str = ""
+    """The packaged agent that a tenant's own one is made from; empty for a packaged one."""
+    only_tools: bool = False
+    """Whether `tools` is all that it may use, whatever its loop works with besides."""
+    sources: tuple[AnswerSource, ...] | None = None
+    """What it may answer from; all that its loop reads where it is not stated."""
+    model: str | None = None
+    """The model that its calls are made with, where it names one."""
+    limits: AgentLimits = AgentLimits()
 
 
 class ListAgents(Message):
@@ -114,7 +124,6 @@ RETRIEVE_INSTRUCTIONS_TOOL = Tool(
 )
 RELEASED = Event("instructions.v1.released", Released, hearers=("orchestrator", "instructions", "gateway"))
 
-EDITORS = frozenset({Role.EDITOR, Role.ADMIN})
 Tag = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_]{0,63}(/[A-Za-z0-9_]{1,64}){0,3}$")]
 """The name of a text: `EntityProject`, `tier1_bootstrap`, `noor/final`."""
 Status = Literal["active", "deprecated", "draft"]

@@ -29,6 +29,7 @@ from .http.responses import install_error_handlers, openapi_description
 from .http.uploads import ENVELOPE, MEDIA, UploadReceiver, media_router
 from .mcp.endpoint import HEADERS, PATH, McpEndpoint, ResourceNames, resource_router
 from .settings import GatewaySettings, JwtSettings, McpSettings, ToolSettings
+from .tools.agents import agents_router
 from .tools.handlers import ledger_router, mcp_servers_router, tools_router
 from .tools.offers import AllowLists, Offers, profile_reader
 from .turns.conversations import approvals_router, conversations_router, profile_router
@@ -162,6 +163,7 @@ def build_api(parts: Parts) -> FastAPI:
     )
     app.include_router(ledger_router(authenticator, bus, parts.offers))
     app.include_router(tools_router(authenticator, bus, parts.offers))
+    app.include_router(agents_router(authenticator, bus, parts.offers))
     app.include_router(mcp_servers_router(authenticator, bus, parts.offers))
     app.include_router(keys_router(authenticator, bus, parts.store, parts.keyring))
     app.include_router(bus_keys_router(authenticator, bus, parts.bus_keys))

@@ -6,9 +6,11 @@ import asyncio
 import contextlib
 
 from phronesis_bus import Bus, Relay, follow, serve, serve_basics
-from phronesis_contracts import experiments, instructions
+from phronesis_contracts import agents, experiments, instructions
 from phronesis_postgres import Database, PostgresOutbox
 
+from .agents.handlers import AgentHandlers
+from .agents.store import PostgresAgents
 from .library.handlers import Content, LibraryCache, LibraryHandlers
 from .library.store import PostgresStore
 from .releases.handlers import ExperimentHandlers, ReleaseHandlers
@@ -24,6 +26,7 @@ async def build(bus: Bus, database: Database, contents: tuple[Content, ...], set
     handlers = LibraryHandlers(store, libraries, PostgresExposures(database, relay.wake))
     publishing = ReleaseHandlers(libraries, PostgresReleases(database), relay.wake)
     experimenting = ExperimentHandlers(libraries, PostgresExperiments(database), relay.wake)
+    of_agents = AgentHandlers(libraries, handlers, PostgresAgents(database), relay.wake)
     loading = asyncio.create_task(handlers.load(contents, settings.retry_seconds, relay.wake), name="load-content")
 
     async def stop_loading() -> None:
@@ -43,6 +46,13 @@ async def build(bus: Bus, database: Database, contents: tuple[Content, ...], set
     await serve(bus, instructions.PUBLISH_INSTRUCTIONS_TOOL, publishing.publish_instructions)
     await serve(bus, instructions.ROLLBACK_INSTRUCTIONS_TOOL, publishing.rollback_instructions)
     await serve(bus, instructions.LIST_RELEASES_TOOL, publishing.list_releases)
+    await serve(bus, agents.LIST_AGENTS_TOOL, of_agents.list)
+    await serve(bus, agents.SHOW_AGENT_TOOL, of_agents.show)
+    await serve(bus, agents.AGENT_VERSIONS_TOOL, of_agents.versions)
+    await serve(bus, agents.DIFF_AGENT_TOOL, of_agents.diff)
+    await serve(bus, agents.KEEP_AGENT, of_agents.publish)
+    await serve(bus, agents.ROLL_BACK_AGENT_TOOL, of_agents.rollback)
+    await serve(bus, agents.DELETE_AGENT_TOOL, of_agents.delete)
     await serve(bus, experiments.START_EXPERIMENT_TOOL, experimenting.start_experiment)
     await serve(bus, experiments.STOP_EXPERIMENT_TOOL, experimenting.stop_experiment)
     await serve(bus, experiments.LIST_EXPERIMENTS_TOOL, experimenting.list_experiments)

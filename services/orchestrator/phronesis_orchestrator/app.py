@@ -12,6 +12,7 @@ from phronesis_contracts.service import KEY_REVOKED
 from phronesis_contracts.twin import NODE_CHANGED
 
 from .agents.cognition.state import Cognition
+from .agents.handlers import serve_agents
 from .approvals.handlers import serve_approvals
 from .conversations.handlers import ConversationHandlers, serve_conversations
 from .learning.handlers import BusStreams, Forgetting, serve_learning
@@ -120,6 +121,7 @@ async def build(
     await serve_approvals(bus, stores.approvals, progress, resumed)
     await serve_ledger(bus, stores.ledger, budgets, relay.wake)
     await serve_models(bus, reasoner, of_models)
+    await serve_agents(bus, neighbours, reasoner)
     replay = build_replay_runner(reasoner, settings, bus.tracing, budgets, vocabularies)
     await serve_traces(bus, TraceHandlers(stores.traces, stores.ledger, neighbours, replay))
     await serve_sessions(bus, neighbours, stores.calendars, seal, reader, relay.wake)

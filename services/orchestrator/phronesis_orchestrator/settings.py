@@ -75,6 +75,8 @@ class ModelSettings(BaseSettings):
     """Model of the final call, and of the tiers `sonnet` and `quality`."""
     light_model: str = "openai/gpt-oss-20b"
     """Model of the router call, and of the tiers `flash` and `haiku`."""
+    agent_models: tuple[str, ...] = ()
+    """Further models of the same endpoint that tenants' own agents may name, as a JSON list."""
     context_tokens: int = Field(default=16_000, ge=2_000)
     """Tokens that a prompt and its answer may have together; at most what the model holds, and less is quicker and cheaper."""
     model_profile: ModelProfile = ModelProfile.HOSTED

@@ -245,7 +245,7 @@ async def test_an_agent_sees_all_of_its_list(role: Role) -> None:
     assert [one.name for one in list_tools(tools)] == [ASK.name, *(legal_name(tool.name) for tool in tools)]
 
 
-SETUP = {name for name in TOOLS if name.startswith(("mcp_servers.", "ontology."))} | {"twin_vocabulary"}
+SETUP = {name for name in TOOLS if name.startswith(("agents.", "mcp_servers.", "ontology."))} | {"twin_vocabulary"}
 
 
 async def test_what_there_is_no_room_for_is_found_by_a_tool_and_the_schemas_of_outputs_go_first() -> None:

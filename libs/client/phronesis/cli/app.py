@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from . import account, approvals, constitution, conversations, facts, instructions, mcp_servers, output, tasks, turns
+from . import account, agents, approvals, constitution, conversations, facts, instructions, mcp_servers, output, tasks, turns
 from .output import Commands, Stack, Yes
 
 LOCAL_COMMANDS = {
@@ -135,6 +135,7 @@ app.add_typer(mcp_servers.app, name="mcp")
 app.add_typer(twin_app, name="twin")
 app.add_typer(constitution.app, name="constitution")
 app.add_typer(instructions.app, name="instructions")
+app.add_typer(agents.app, name="agent")
 register_packages(app)
 app.stack_command()(account.usage)
 app.stack_command()(account.replay)
@@ -148,7 +149,7 @@ Files = Annotated[
 Scope = Annotated[
     str | None, typer.Option("--scope", help="personal, departmental, ministry, global, csuite or secrets.", metavar="NAME")
 ]
-Agent = Annotated[str, typer.Option("--agent", help="Who answers.", metavar="NAME")]
+Agent = Annotated[str, typer.Option("--agent", help="Who answers; `phronesis agent list` names them.", metavar="NAME")]
 
 
 @app.stack_command()

@@ -26,6 +26,7 @@ from phronesis_contracts import (
     TimedOut,
     Tool,
     Unavailable,
+    agents,
     ontology,
     outside,
 )
@@ -187,7 +188,9 @@ def _plain_name_key(tool: Tool[Any, Any]) -> tuple[bool, str]:
 
 
 _OF_TYPES = frozenset(tool.name for table in (writes.CREATE, writes.UPDATE) for tool in table.values())
-_OF_SETUP = frozenset(tool.name for module in (ontology, outside) for tool in vars(module).values() if isinstance(tool, Tool))
+_OF_SETUP = frozenset(
+    tool.name for module in (agents, ontology, outside) for tool in vars(module).values() if isinstance(tool, Tool)
+)
 """Those who set a tenant up look for them by name; whoever asks has no use for them."""
 _BY_NAME = {legal_name(name): tool for name, tool in TOOLS.items()} | TOOLS
 _ORDER = tuple(sorted(TOOLS.values(), key=lambda tool: (_rank(tool), tool.name)))

@@ -31,6 +31,7 @@ from phronesis_contracts.instructions import (
     RollbackInstructions,
 )
 
+from ..agents.definitions import make_profile
 from .content import AgentContent, Matrix
 from .texts import (
     PURPOSE,
@@ -38,6 +39,7 @@ from .texts import (
     Found,
     Library,
     Overlay,
+    OwnAgent,
     Platform,
     Profile,
     Running,
@@ -61,10 +63,14 @@ class Store(Protocol):
         """What ships, as of one moment."""
 
     async def overlay(self, tenant: str) -> Overlay:
-        """A tenant's active release and running experiments, as of one moment."""
+        """A tenant's active release, running experiments and own agents, as of one moment."""
 
     async def overlay_at(self, tenant: str, number: int) -> Overlay:
-        """A release of a tenant, active or not, without experiments; 0 has no text. Raises `NotFound`."""
+        """A release of a tenant, active or not, without experiments, and its own agents as they are now; 0 has no text.
+
+        Raises:
+            NotFound: the tenant has no such release.
+        """
 
     async def ping(self) -> None: ...
 
@@ -186,20 +192,18 @@ class LibraryHandlers:
         """The profile of an agent; before the content is loaded, an unknown agent may only be late."""
         loaded = self._loaded  # as it was before what is read now
         library = await self._library(call, request.release)
-        profile = library.platform.profiles.get(request.agent)
-        if profile is None:
+        # What ships goes before what a tenant has made: a packaged agent may be newer than an own one of its name.
+        own = None if request.agent in library.platform.profiles else library.overlay.agents.get(request.agent)
+        base = base_of(library, request.agent, own)
+        if base is None:
             raise NotFound("no such agent") if loaded else Unavailable(_LATE, retry_after=1)
-        arms = await self._exposures.arms(call.who, library.touching(profile.tags()))
-        texts = {tag: text for tag in profile.tags() if (text := library.text(tag, arms)) is not None}
-        if missing := [tag for tag in profile.tags() if tag not in texts]:
-            log.error("texts of %s are not active: %s", profile.agent, ", ".join(missing))
-            raise Unavailable("the agent's instructions are not all active")
-        return _profile_answer(profile, texts, library.release, arms)
+        arms = await self._exposures.arms(call.who, library.touching(base.tags()))
+        return told_profile(library, base, own, arms)
 
     async def agent_list(self, call: Call, request: ListAgents) -> AgentNames:
         await self.ready()
         library = await self._libraries.of(call.who.tenant)
-        return AgentNames(agents=tuple(sorted(library.platform.profiles)))
+        return AgentNames(agents=tuple(sorted({*library.platform.profiles, *library.overlay.agents})))
 
     async def retrieve_instructions(self, call: Call, request: RetrieveInstructions) -> InstructionText:
         """The bundle of a data mode, or elements by tag with what they depend on.
@@ -285,7 +289,26 @@ class LibraryHandlers:
         return True
 
 
-def _profile_answer(profile: Profile, texts: dict[str, Text], release: str, arms: dict[str, str]) -> AgentProfile:
+def base_of(library: Library, name: str, own: OwnAgent | None) -> Profile | None:
+    """The packaged agent of a name, or the one that an own agent is made from; `None` where there is none."""
+    return library.platform.profiles.get(own.definition.base if own else name)
+
+
+def told_profile(library: Library, base: Profile, own: OwnAgent | None, arms: Mapping[str, str]) -> AgentProfile:
+    """What a turn is told of a packaged agent, or of an own one that is made from it.
+
+    Raises:
+        Unavailable: a text that it needs is not active.
+    """
+    profile = _packaged_profile(library, base, arms)
+    return profile if own is None else make_profile(profile, own)
+
+
+def _packaged_profile(library: Library, profile: Profile, arms: Mapping[str, str]) -> AgentProfile:
+    texts = {tag: text for tag in profile.tags() if (text := library.text(tag, arms)) is not None}
+    if missing := [tag for tag in profile.tags() if tag not in texts]:
+        log.error("texts of %s are not active: %s", profile.agent, ", ".join(missing))
+        raise Unavailable("the agent's instructions are not all active")
     prompts = {purpose: texts[tag].content for purpose, tag in profile.prompts.items()}
     listed = prompts.pop(PURPOSE, "")
     return AgentProfile(
@@ -299,8 +322,8 @@ def _profile_answer(profile: Profile, texts: dict[str, Text], release: str, arms
         directives={name: texts[tag].content for name, tag in profile.directives.items()},
         phrases=profile.phrases,
         bootstrap=texts[profile.bootstrap].content if profile.bootstrap else "",
-        release=release,
-        arms=arms,
+        release=library.release,
+        arms=dict(arms),
     )
 
 

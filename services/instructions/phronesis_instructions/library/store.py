@@ -9,6 +9,7 @@ import logging
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
+from datetime import datetime
 from typing import Any, Literal
 
 import asyncpg
@@ -16,12 +17,13 @@ import asyncpg
 import phronesis_tokens as tokens
 from phronesis_bus import audit_entry
 from phronesis_contracts import SYSTEM_TENANT, NotFound, Principal, Role, Unavailable
+from phronesis_contracts.agents import AgentDefinition
 from phronesis_contracts.instructions import RELEASED, Released
 from phronesis_contracts.service import AUDITED
 from phronesis_postgres import Connection, Database, write_news
 
 from .content import AgentContent, Matrix
-from .texts import Overlay, Platform, Profile, Running, RunningArm, Text, replaces
+from .texts import Overlay, OwnAgent, Platform, Profile, Running, RunningArm, Text, replaces
 
 
 @asynccontextmanager
@@ -75,8 +77,10 @@ SELECT
                 WHERE a.tenant = $1 AND a.experiment = arms.experiment AND a.arm = arms.arm) AS texts
         FROM experiment_arms AS arms JOIN experiments AS e ON e.tenant = arms.tenant AND e.name = arms.experiment
         WHERE arms.tenant = $1 AND e.status = 'running'
-    ) AS t) AS arms
+    ) AS t) AS arms,
+    (SELECT json_agg(t) FROM agent_versions AS t WHERE tenant = $1 AND active) AS agents
 """
+_AGENTS = "SELECT * FROM agent_versions WHERE tenant = $1 AND active"
 
 
 async def read_platform(database: Database) -> Platform:
@@ -91,10 +95,15 @@ async def read_platform(database: Database) -> Platform:
 
 
 async def read_overlay(connection: Connection, tenant: str) -> Overlay:
-    """A tenant's active release and running experiments, as they stand now."""
+    """A tenant's active release, running experiments and own agents, as they stand now."""
     row = await connection.fetchrow(_OVERLAY, tenant)
     assert row is not None
-    return Overlay(row["number"] or 0, texts_from_rows(row["texts"] or ()), _running_from_rows(row["arms"] or ()))
+    return Overlay(
+        row["number"] or 0,
+        texts_from_rows(row["texts"] or ()),
+        _running_from_rows(row["arms"] or ()),
+        _agents_from_rows(row["agents"] or ()),
+    )
 
 
 async def read_release(connection: Connection, tenant: str, number: int) -> dict[str, Text]:
@@ -108,6 +117,23 @@ async def read_release(connection: Connection, tenant: str, number: int) -> dict
 def texts_from_rows(rows: Any) -> dict[str, Text]:
     """A tenant's own texts by tag, from rows of `release_texts`."""
     return {row["tag"]: text_from_row(row, row["kind"], own=True) for row in rows}
+
+
+def _agents_from_rows(rows: Any) -> dict[str, OwnAgent]:
+    return {row["agent"]: own_agent_from_row(row) for row in rows}
+
+
+def own_agent_from_row(row: Mapping[str, Any]) -> OwnAgent:
+    """A version from its row. Definitions of other versions of the program are read as far as this one knows their fields."""
+    known = {name: value for name, value in row["definition"].items() if name in AgentDefinition.model_fields}
+    return OwnAgent(
+        number=row["number"],
+        definition=AgentDefinition.model_validate({"name": row["agent"], **known}),
+        by=row["published_by"],
+        at=datetime.fromisoformat(at) if isinstance(at := row["created_at"], str) else at,
+        note=row["note"],
+        active=row["active"],
+    )
 
 
 def _running_from_rows(rows: Any) -> tuple[Running, ...]:
@@ -262,9 +288,11 @@ class PostgresStore:
             return await read_overlay(connection, tenant)
 
     async def overlay_at(self, tenant: str, number: int) -> Overlay:
-        """A release of a tenant, active or not, without experiments."""
+        """A release of a tenant, active or not, without experiments; its own agents as they are now."""
         async with migrated_schema(), self._database.connection(tenant) as connection:
-            return Overlay(number, await read_release(connection, tenant, number))
+            texts = await read_release(connection, tenant, number)
+            agents = _agents_from_rows(dict(row) for row in await connection.fetch(_AGENTS, tenant))
+        return Overlay(number, texts, agents=agents)
 
     async def ping(self) -> None:
         await self._database.ping()

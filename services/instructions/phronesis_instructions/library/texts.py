@@ -8,9 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Literal
 
 import phronesis_tokens as tokens
+from phronesis_contracts.agents import AgentDefinition
 from phronesis_contracts.catalog import TOOLS
 from phronesis_contracts.instructions import Status, TextInfo
 
@@ -184,12 +186,27 @@ class Running:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnAgent:
+    """A version of an agent that a tenant made of a packaged one."""
+
+    number: int
+    definition: AgentDefinition
+    by: str
+    """The user who published it."""
+    at: datetime
+    note: str = ""
+    active: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Overlay:
-    """A tenant's active release and running experiments: one moment of them."""
+    """A tenant's active release, running experiments and own agents: one moment of them."""
 
     number: int = 0
     texts: Mapping[str, Text] = field(default_factory=dict)
     experiments: tuple[Running, ...] = ()
+    agents: Mapping[str, OwnAgent] = field(default_factory=dict)
+    """The active version of each, by name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ from .counsel.turn import counsel
 from .findings import Findings, build_executor
 from .presentation import Wording, reader_texts
 from .text import key_phrases
-from .tools import MAX_ROUNDS, MAX_TURN_CALLS, RECORDS, Gate, Toolbox, build_toolbox, uses_allow_list
+from .tools import MAX_ROUNDS, RECORDS, Gate, Toolbox, answers_like_dialogue, build_toolbox, max_calls, uses_allow_list
 
 log = logging.getLogger(__name__)
 
@@ -94,7 +94,7 @@ async def fall_back_to_rules(running: TurnRun, turn: TurnContext) -> LoopAnswer:
         ServiceError: what the rules cannot do without failed, too.
     """
     running.degrade("model")
-    if turn.agent is not None and uses_allow_list(turn.agent):
+    if turn.agent is not None and uses_allow_list(turn.agent) and not answers_like_dialogue(turn.agent):
         text, seen = await counsel(running, RULES, turn)
         answer = LoopAnswer(text, turn.directive, "", None, sources=seen.sources(text))
     else:
@@ -263,6 +263,8 @@ _ENOUGH = 0.6
 
 async def run_tools(running: TurnRun, reasoner: Reasoner, turn: TurnContext) -> LoopAnswer:
     """One entry for one message: a message that needs no data leaves after one call, without a tool."""
+    if turn.agent is not None and answers_like_dialogue(turn.agent) and not isinstance(reasoner, Inquirer):
+        return await by_rules(running, turn)
     if turn.agent is not None and uses_allow_list(turn.agent):
         try:
             text, seen = await counsel(running, reasoner, turn)
@@ -298,10 +300,10 @@ class AnalystWork:
         self._agent = turn.agent
         self._classified = classified
         self._findings = Findings()
-        self._gate = Gate(toolbox, running.claim.who)
+        self._gate = Gate(toolbox, running.claim.who, max_calls(turn.agent))
         self._executor = build_executor(running, toolbox, self._gate, self._findings)
         self._inquiry = Inquiry(classified.mode, classified.intent, toolbox.definitions(), new_mark(turn))
-        self._due = time.monotonic() + _ENOUGH * running.settings.turn_limit
+        self._due = time.monotonic() + _ENOUGH * running.seconds
 
     async def analysis(self) -> Analysis | None:
         """The whole answer; `None` where the model gave none."""
@@ -320,7 +322,7 @@ class AnalystWork:
     async def _run_rounds(self) -> Draft | None:
         """Rounds until the model answers; `None` where it gives no usable answer."""
         for number in range(1, MAX_ROUNDS + 1):
-            self._inquiry.closing = number == MAX_ROUNDS or self._gate.made >= MAX_TURN_CALLS or self._is_late()
+            self._inquiry.closing = number == MAX_ROUNDS or self._gate.full or self._is_late()
             move = await self._move(number)
             if move is None:
                 return None

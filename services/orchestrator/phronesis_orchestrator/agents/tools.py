@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from phronesis_contracts import Message, Principal, Role, Tool
+from phronesis_contracts.agents import MAX_TOOL_CALLS, AnswerSource, source_of
 from phronesis_contracts.episodes import MEMORY_QUERY_TOOL
 from phronesis_contracts.instructions import RETRIEVE_INSTRUCTIONS_TOOL, AgentProfile, RetrieveInstructions
 from phronesis_contracts.memory import KEEP_MEMORY_TOOL, RECALL_MEMORY_TOOL, RecallMemory, Scope
@@ -93,15 +94,38 @@ def uses_allow_list(agent: AgentProfile) -> bool:
     return bool(agent.tools) and RECORDS not in agent.stages
 
 
+def answers_like_dialogue(agent: AgentProfile) -> bool:
+    """Whether rules answer for an own agent as for `dialogue`: without its tools those of the constitution could not."""
+    return uses_allow_list(agent) and agent.only_tools and not may_read(agent, AnswerSource.CONSTITUTION)
+
+
+def may_read(agent: AgentProfile | None, source: AnswerSource) -> bool:
+    """Whether an agent may answer from a source: a packaged one from all that its loop reads, a tenant's own as it states."""
+    return agent is None or agent.sources is None or source in agent.sources
+
+
+def may_use(agent: AgentProfile, tool: Tool[Any, Any]) -> bool:
+    """Whether an agent may use a tool that its loop offers: its own list and sources take away, and never give."""
+    source = source_of(tool)
+    listed = not agent.only_tools or tool.name in agent.tools
+    return listed and (source is None or may_read(agent, source))
+
+
+def max_calls(agent: AgentProfile) -> int:
+    """Tool calls of one turn that are made for an agent."""
+    return min(agent.limits.tool_calls or MAX_TURN_CALLS, MAX_TURN_CALLS)
+
+
 def build_toolbox(agent: AgentProfile, who: Principal, listed: Mapping[str, Tool[Any, Any]] = NONE) -> Toolbox:
-    """The tools that this agent may use for this caller: the agent's own, less what the caller's role may not call.
+    """The tools that this agent may use for this caller: those of its loop that its own list and sources leave it, less what
+    the caller's role may not call.
 
     The role is the caller's, from the token; no text and no argument can change it.
     """
     keeps = KEEPS in agent.stages
     wanted = (*_READS, *((KEEP_MEMORY_TOOL,) if keeps else ()))
     scopes = tuple(Scope) if keeps and who.role in _ALL_SCOPES else _OPEN
-    tools = {tool.name: tool for tool in wanted if who.role in tool.roles}
+    tools = {tool.name: tool for tool in wanted if who.role in tool.roles and may_use(agent, tool)}
     more = {legal_name(name): tool for name, tool in listed.items() if name not in tools}
     return Toolbox({**tools, **more}, tuple(scope.value for scope in scopes))
 
@@ -113,7 +137,7 @@ def _describe_error(error: ValidationError) -> str:
 
 MAX_ROUNDS = 8
 """Rounds of one inquiry, the answer counted in."""
-MAX_TURN_CALLS = 20
+MAX_TURN_CALLS = MAX_TOOL_CALLS
 """Tool calls of one turn that are made."""
 MAX_ELEMENTS = 32
 """Elements of one call: half of the library is no selection any more."""
@@ -139,25 +163,35 @@ class Admitted:
 
 
 class Gate:
-    """Admits the calls of one turn, in the order in which the model wrote them."""
+    """Admits the calls of one turn, in the order in which the model wrote them.
 
-    def __init__(self, box: Toolbox, who: Principal) -> None:
+    Args:
+        most: calls that are made.
+    """
+
+    def __init__(self, box: Toolbox, who: Principal, most: int = MAX_TURN_CALLS) -> None:
         self._box = box
         self._who = who
+        self._most = most
         self._seen: set[tuple[str, str]] = set()
-        self._remembered = False
+        self._remembered = RECALL_MEMORY_TOOL.name not in box.tools  # a step without its tool is none
         self._asked: set[str] = set()
         """Kinds of instructions that were asked for and not refused: `mode`, `elements`."""
-        self._loaded = False
+        self._loaded = RETRIEVE_INSTRUCTIONS_TOOL.name not in box.tools
         self._refusals = 0
         self.made = 0
         """Calls that were admitted."""
+
+    @property
+    def full(self) -> bool:
+        """Whether no more calls are made."""
+        return self.made >= self._most
 
     def admit(self, call: ToolCall) -> Admitted:
         """A call with its checked arguments. Raises `NotAdmitted`."""
         if call.name not in self._box.tools:
             raise NotAdmitted("unknown_tool", f"the tools are: {', '.join(self._box.tools)}")
-        if self.made >= MAX_TURN_CALLS:
+        if self.full:
             raise NotAdmitted("too_many_calls", "no more calls are made for this message; answer with what there is")
         try:
             request = self._box.arguments(call.name, call.arguments, self._who)

@@ -73,11 +73,12 @@ Said = TypeVar("Said", bound=Message)
 
 
 class ChatPlanner:
-    """A `Planner` with a language model behind it. `room`: tokens of a prompt."""
+    """A `Planner` with a language model behind it. `room`: tokens of a prompt. `models`: names of those that are asked."""
 
-    def __init__(self, calls: Calls, room: int) -> None:
+    def __init__(self, calls: Calls, room: int, models: tuple[str, ...]) -> None:
         self._of_tasks = calls
         self._room = room
+        self.models = models
 
     async def decompose(self, turn: TurnContext, known: GoalKnowledge) -> Answer[Plan]:
         return await self._decided("decompose", turn, plan_lines(known), parse_plan)
@@ -110,7 +111,12 @@ class ChatPlanner:
             shown = replace(turn, thought=replace(turn.thought, plan=block_text(kept, room // _SHARE)))
             return fill_prompt(turn, lambda agent: opening_messages(purpose, agent, shown, None, room, draft=draft))
 
-        return await self._of_tasks.ask(purpose, build, self._room, parse_text(parse))
+        return await self._of_tasks.ask(purpose, build, self._room, parse_text(parse), model=self._own(turn))
+
+    def _own(self, turn: TurnContext) -> str | None:
+        """The model that the turn's agent names, if it is one of those that are asked."""
+        named = turn.agent.model if turn.agent else None
+        return named if named in self.models else None
 
 
 _ROOMY = 8_000
@@ -130,6 +136,7 @@ class LanguageModel(ChatPlanner):
         reserve: seconds of a turn's time that calls leave for the rules to answer in.
         lifetime: seconds after which it is found out anew what the endpoint can do.
         streams: whether every answer is had in pieces; those that are shown while they are written always are.
+        others: further models that a tenant's own agents may name.
     """
 
     def __init__(
@@ -145,22 +152,18 @@ class LanguageModel(ChatPlanner):
         reserve: float = 0.0,
         lifetime: float = 3_600.0,
         streams: bool = False,
+        others: tuple[str, ...] = (),
     ) -> None:
         self.name: str = client.provider
         self._client = client
         self._models = models_by_tier(limits["router"].model, limits["final"].model)
         self._budget, self._of_rounds = budget, rounds * budget
-        patiences = {model: patience(model) for model in {one.model for one in limits.values()}}
+        patiences = {model: patience(model) for model in {*(one.model for one in limits.values()), *others}}
         self.capabilities = CapabilityCache(EndpointProber(client), lifetime)
         self._calls = Calls(client, tracing, limits, patiences, self.capabilities, concurrency, reserve, streams)
-        super().__init__(self._calls, self._of_rounds)
+        super().__init__(self._calls, self._of_rounds, tuple(dict.fromkeys((*self._models.values(), *others))))
         for name, patient in patiences.items():
             tracing.metrics.watch(BREAKER, partial(_is_open, patient), name)
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        """Names of the models that are asked."""
-        return tuple(dict.fromkeys(self._models.values()))
 
     @property
     def url(self) -> str:
@@ -176,7 +179,7 @@ class LanguageModel(ChatPlanner):
         def build(room: int) -> Prompt:
             return fill_prompt(turn, lambda agent: router_messages(agent, turn, fault, room))
 
-        return await self._calls.ask("router", build, self._budget, parse_text(parse_routed))
+        return await self._calls.ask("router", build, self._budget, parse_text(parse_routed), model=self._own(turn))
 
     async def compose(
         self, turn: TurnContext, draft: str | None, memory: AugmentedMemoryContext | None, fault: Fault | None = None
@@ -190,13 +193,13 @@ class LanguageModel(ChatPlanner):
         def build(room: int) -> Prompt:
             return fill_prompt(turn, lambda agent: summarise_messages(agent, turn, earlier, dropped, room))
 
-        return await self._calls.ask("summarise", build, self._budget, parse_text(parse_summarised))
+        return await self._calls.ask("summarise", build, self._budget, parse_text(parse_summarised), model=self._own(turn))
 
     async def classify(self, turn: TurnContext, fault: Fault | None = None) -> Answer[Classification]:
         def build(room: int) -> Prompt:
             return fill_prompt(turn, lambda agent: classify_messages(agent, turn, fault, room))
 
-        return await self._calls.ask("classify", build, self._budget, parse_text(parse_classified))
+        return await self._calls.ask("classify", build, self._budget, parse_text(parse_classified), model=self._own(turn))
 
     async def proceed(self, turn: TurnContext, inquiry: Inquiry) -> Answer[Move]:
         def build(room: int) -> Prompt:
@@ -222,7 +225,7 @@ class LanguageModel(ChatPlanner):
 
     def _model(self, turn: TurnContext) -> str | None:
         intent = turn.thought.intent
-        return self._models[intent.tier] if intent else None
+        return self._own(turn) or (self._models[intent.tier] if intent else None)
 
     async def draw(self, agent: AgentProfile, batch: Sequence[EndedTurn]) -> Answer[Drawn]:
         shown = TurnContext(agent, {}, batch_lines(batch), Directive.FOCUSED_ANALYST, "", "")
@@ -234,7 +237,7 @@ class LanguageModel(ChatPlanner):
         def build(room: int) -> Prompt:
             return fill_prompt(turn, lambda agent: opening_messages(purpose, agent, turn, None, room, draft=draft))
 
-        return await self._calls.ask(purpose, build, self._budget, parse)
+        return await self._calls.ask(purpose, build, self._budget, parse, model=self._own(turn))
 
 
 def _parse_move(done: Completion) -> Move:
@@ -270,4 +273,5 @@ def build_language_model(
         reserve=settings.rules_reserve,
         lifetime=settings.model_probe_lifetime,
         streams=settings.model_profile is ModelProfile.LOCAL,
+        others=settings.agent_models,
     )

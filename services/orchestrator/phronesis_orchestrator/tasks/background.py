@@ -25,7 +25,7 @@ from ..agents.cognition.thought import ReasoningContext
 from ..agents.counsel.tools import list_offered_tools, reach_outside_tools, render_answer
 from ..agents.executor import ExecutedCall, ToolExecutor, problem_result, risk_table
 from ..agents.loops import LoopAnswer
-from ..agents.tools import Admitted, BadArguments, Gate, NotAdmitted, Toolbox
+from ..agents.tools import Admitted, BadArguments, Gate, NotAdmitted, Toolbox, may_use
 from ..models.reasoner import RULES, CallResult, Inquirer, Reasoner, ToolCall, TurnContext
 from ..turns.execution import TurnRun
 from . import rules
@@ -54,7 +54,7 @@ def list_task_tools(agent: AgentProfile | None, who: Principal, *, rules: bool) 
         rules: whether rules plan, which read with tools of their own.
     """
     listed = _OF_RULES if rules or agent is None else list_offered_tools(agent, who)
-    return {tool.name: tool for tool in listed if who.role in tool.roles}
+    return {tool.name: tool for tool in listed if who.role in tool.roles and (agent is None or may_use(agent, tool))}
 
 
 class TaskCaller:

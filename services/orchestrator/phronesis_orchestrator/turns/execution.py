@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 from opentelemetry.trace import SpanKind
 
 from phronesis_bus.tracing import Tracing
-from phronesis_contracts import Message, Nothing, Principal, Rpc, ServiceError
+from phronesis_contracts import Message, ModelUnavailable, Nothing, Principal, Rpc, ServiceError
+from phronesis_contracts.agents import AnswerSource
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.media import (
     CAPTION,
@@ -25,12 +26,13 @@ from phronesis_contracts.media import (
     MediaRef,
     TextRef,
 )
-from phronesis_contracts.memory import PROFILE_GET, RETRIEVE, AugmentedMemoryContext, Profile, Retrieve
+from phronesis_contracts.memory import PROFILE_GET, RETRIEVE, AugmentedMemoryContext, ContextItem, ItemKind, Profile, Retrieve
 from phronesis_contracts.messages import In, Out_
 from phronesis_contracts.orchestrator import ToolOutcome, TurnProgress
 from phronesis_contracts.outside import OutcomeUnknown
 
 from ..agents.cognition.state import Cognition
+from ..agents.tools import may_read
 from ..approvals.policy import ApprovalAnswers
 from ..ledger.budgets import NO_LEDGER, Ledger, make_entry, sum_costs
 from ..ledger.usage import CallUsage, admission
@@ -75,6 +77,8 @@ class Steps:
         self._ledger, self._journal, self._claim, self._tracing = ledger, journal, claim, tracing
         self.spent = CallUsage()
         """What the model calls of the turn used, over all its attempts."""
+        self.max_tokens: int | None = None
+        """Tokens from which on no model call is begun."""
         self._costs: list[float | None] = []
 
     @property
@@ -147,6 +151,8 @@ class Steps:
         return answer
 
     async def _call_model(self, name: str, call: Callable[[], Awaitable[Answer[Value]]]) -> Answer[Value]:
+        if self.max_tokens is not None and self.spent.input_tokens + self.spent.output_tokens >= self.max_tokens:
+            raise ModelUnavailable("the agent's limit of tokens for one turn is reached")
         token = current_call.set(f"{self._claim.turn_id}/{name}")
         admitted = admission.set(lambda: self._ledger.admit(self._claim))
         try:
@@ -255,6 +261,11 @@ def _elapsed_ms(began: float) -> int:
     return round((perf_counter() - began) * 1000)
 
 
+def measured_name(name: str, profile: AgentProfile | None) -> str:
+    """What measures call an agent: a tenant's own by its base, since there may be any number of them."""
+    return (profile.based_on or name) if profile is not None else name
+
+
 ShowProgress = Callable[[Claim, TurnProgress], Awaitable[None]]
 
 
@@ -282,9 +293,22 @@ class TurnRun:
     cognition: Cognition = field(default_factory=Cognition)
     vocabularies: Vocabularies | None = None
     """The words of the tenants' twins; `None` where no twin can be read."""
+    agent: AgentProfile | None = None
+    """Who works on it, within its limits and from its sources; the bounds of every turn where it is not known."""
 
     def __post_init__(self) -> None:
         self._live = LiveText(self.claim, self.progress)
+
+    def work_for(self, agent: AgentProfile) -> None:
+        """Keep to an agent's limits and sources from now on."""
+        self.agent = agent
+        self.steps.max_tokens = agent.limits.tokens
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that the work on a message may take."""
+        own = self.agent.limits.seconds if self.agent else None
+        return self.settings.turn_limit if own is None else min(own, self.settings.turn_limit)
 
     def phase(self, name: str) -> AbstractContextManager[MeasuredOutcome]:
         """A span for one phase, its time, and its place in the record."""
@@ -311,7 +335,7 @@ class TurnRun:
         """Count tokens of instructions that were loaded."""
         self.instruction_tokens += tokens
         if tokens:
-            self.tracing.metrics.observe(INSTRUCTION_TOKENS, tokens, self.claim.agent)
+            self.tracing.metrics.observe(INSTRUCTION_TOKENS, tokens, measured_name(self.claim.agent, self.agent))
 
     async def show(self, phase: str, **detail: Any) -> None:
         self.record.note(detail)
@@ -321,8 +345,27 @@ class TurnRun:
         await self.progress(self.claim, line)
 
     async def retrieve(self, phrases: tuple[str, ...]) -> AugmentedMemoryContext:
-        """Hybrid retrieval within its limit of time and size."""
+        """Hybrid retrieval within its limit of time and size, of what the agent may answer from."""
         settings = self.settings
+        barred = frozenset(source for source in _RETRIEVED if not may_read(self.agent, source))
+        if barred == _RETRIEVED:
+            return AugmentedMemoryContext(user_id=self.claim.who.user, key_phrases=phrases)
         named = {"gen_ai.operation.name": "retrieval", "gen_ai.data_source.id": "knowledge"}
         with self.tracing.span("retrieval knowledge", kind=SpanKind.CLIENT, **named):
-            return await self.neighbours.retrieve(self.claim.who, phrases, settings.memory_tokens, settings.retrieval_limit)
+            found = await self.neighbours.retrieve(self.claim.who, phrases, settings.memory_tokens, settings.retrieval_limit)
+        return _without_sources(found, barred) if barred else found
+
+
+_RETRIEVED = frozenset({AnswerSource.MEMORY, AnswerSource.TWIN})
+"""What hybrid retrieval finds: the person's items, and texts of the twin's nodes."""
+
+
+def _without_sources(found: AugmentedMemoryContext, barred: frozenset[AnswerSource]) -> AugmentedMemoryContext:
+    def kept(items: tuple[ContextItem, ...]) -> tuple[ContextItem, ...]:
+        return tuple(item for item in items if _source_of(item) not in barred)
+
+    return found.model_copy(update={"memory_units": kept(found.memory_units), "concepts": kept(found.concepts), "seeds": ()})
+
+
+def _source_of(item: ContextItem) -> AnswerSource:
+    return AnswerSource.TWIN if item.kind is ItemKind.NODE else AnswerSource.MEMORY

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
@@ -20,6 +21,8 @@ from phronesis_bus.envelope import deadline as answer_due
 from phronesis_bus.tracing import Tracing, conversation, user
 from phronesis_bus.tracing import turn as turn_at_hand
 from phronesis_contracts import Internal, ServiceError, TimedOut, Unauthorized, UnsupportedMedia
+from phronesis_contracts.agents import AnswerSource
+from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.orchestrator import Reply, ToolOutcome, TurnProgress, TurnStatus, Usage
 
 from ..agents.cognition.preparation import detect_tone_and_intent, weigh_history
@@ -37,16 +40,17 @@ from ..agents.context import (
 from ..agents.documents import keep_documents
 from ..agents.loops import LOOPS
 from ..agents.text import focus
+from ..agents.tools import may_read
 from ..approvals.policy import ApprovalWaits, Waiting, pause_turn
 from ..conversations.history import Past
 from ..ledger.budgets import NO_LEDGER, Ledger
 from ..metrics import DEGRADED, TURN_SECONDS, TURNS
-from ..models.reasoner import RULES, Reasoner, TurnContext
+from ..models.reasoner import RULES, Probed, Reasoner, TurnContext
 from ..settings import OrchestratorSettings
 from ..tasks.background import Background, can_plan
 from ..traces.record import TurnRecord
 from ..understanding.vocabularies import Vocabularies
-from .execution import JournalAway, RecordingNeighbours, ShowProgress, Steps, TurnRun
+from .execution import JournalAway, RecordingNeighbours, ShowProgress, Steps, TurnRun, measured_name
 from .ports import Conversations, Journal, Neighbours, TurnEnding, TurnQueue
 from .turn import Claim, Completed, Failed, LostClaim, attempt_limit, problem_from_error
 
@@ -101,7 +105,7 @@ class TurnRunner:
             await self._keep_record(claim, record)
             await self._services.turns.end(claim, end)
             self._services.cognition.pasts.note(claim, end)
-            self._count(claim, end)
+            self._count(claim, end, record.profile)
             self._services.ended()
             line = TurnProgress(turn_id=claim.turn_id, kind="ended", conversation_id=claim.conversation_id)
             await self._services.show(claim, line)
@@ -125,11 +129,12 @@ class TurnRunner:
             phronesis__turn__attempt=claim.attempts,
         )
 
-    def _count(self, claim: Claim, end: Completed | Failed) -> None:
+    def _count(self, claim: Claim, end: Completed | Failed, profile: AgentProfile | None) -> None:
         metrics, parts = self._services.tracing.metrics, end.reply.degraded if isinstance(end, Completed) else ()
+        agent = measured_name(claim.agent, profile)
         outcome = "completed" if isinstance(end, Completed) else end.status.value
-        metrics.count(TURNS, claim.agent, outcome, "yes" if parts else "no")
-        metrics.observe(TURN_SECONDS, (datetime.now(UTC) - claim.created_at).total_seconds(), claim.agent, outcome)
+        metrics.count(TURNS, agent, outcome, "yes" if parts else "no")
+        metrics.observe(TURN_SECONDS, (datetime.now(UTC) - claim.created_at).total_seconds(), agent, outcome)
         for part in parts:
             metrics.count(DEGRADED, part)
 
@@ -176,16 +181,20 @@ class TurnRunner:
             background = await load_background(neighbours, past, claim.who, claim.agent, claim.conversation_id, weigh)
             record.remember(background.past)
             running.degraded.extend(background.degraded)
-            media = await read_media(neighbours, claim.who, request.media, background.agent, settings.media_limit)
+            if background.agent is not None:
+                tag_agent(get_current_span(), background.agent)
+                running.work_for(background.agent)
+            attached = request.media if may_read(background.agent, AnswerSource.DOCUMENTS) else ()
+            media = await read_media(neighbours, claim.who, attached, background.agent, settings.media_limit)
             await keep_documents(running, media.documents)
-        if background.agent is not None:
-            tag_agent(get_current_span(), background.agent)
+        if len(attached) < len(request.media):
+            running.degrade("documents")
         if media.unreadable:
             running.degrade("media")
         await running.show("preprocessed", attachments=len(request.media))
         turn = TurnContext(
             agent=background.agent,
-            profile=background.profile,
+            profile=background.profile if may_read(background.agent, AnswerSource.MEMORY) else {},
             history=background.history,
             directive=background.past.directive,
             final_input=join_input(request.text, media.text),
@@ -208,8 +217,16 @@ class TurnRunner:
         reasoner: Reasoner = self._services.reasoner if turn.agent else RULES
         if claim.request.task is not None and self._services.background is not None:
             loop, reasoner = self._services.background.run, reasoner if can_plan(reasoner, turn) else RULES
+        limit = running.seconds if claim.request.task is None else None
+        if limit is not None:
+            answer_due.set(min(answer_due.get() or math.inf, time.time() + limit))
+        if turn.agent and turn.agent.model and isinstance(reasoner, Probed) and turn.agent.model not in reasoner.models:
+            running.degrade("agent_model")
         try:
-            async with run_beside(carry_on_summary(running, reasoner, self._services.conversations, turn, past)):
+            async with (
+                asyncio.timeout(limit),
+                run_beside(carry_on_summary(running, reasoner, self._services.conversations, turn, past)),
+            ):
                 answer = await loop(running, reasoner, turn)
         except ServiceError as error:
             return Failed(TurnStatus.FAILED, problem_from_error(error))

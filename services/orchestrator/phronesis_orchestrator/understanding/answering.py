@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from phronesis_contracts import BadRequest, ServiceError
+from phronesis_contracts.agents import AnswerSource
 from phronesis_contracts.answers import Analysis, AnswerData, MemoryProcess, Mode
 from phronesis_contracts.documents import FoundPassage
 from phronesis_contracts.media import MediaKind
@@ -19,7 +20,7 @@ from phronesis_contracts.orchestrator import Directive, Source
 
 from ..agents.documents import cite, find_passages
 from ..agents.presentation import sanitize_answer, sanitize_text
-from ..agents.tools import RECORDS
+from ..agents.tools import RECORDS, may_read
 from ..models.reasoner import MAX_PHRASE, TurnContext
 from ..turns.execution import TurnRun
 from .confidence import confidence
@@ -70,6 +71,8 @@ _PASSAGES = 12
 """Passages of the conversation's documents that are looked at for one question."""
 _QUOTED_SURE = 0.75
 """What a quoted answer is worth, times how much of the question it supports: the words fit, the sense may not."""
+_OF_TWIN = ("ambiguous", "property", "years", "relationship", "unsupported")
+"""Why a message is not understood that only the twin's own words and values tell."""
 _MEDIA = frozenset(kind.value for kind in MediaKind)
 _PERSONAL = frozenset(kind.value for kind in (ItemKind.FACT, ItemKind.NOTE, ItemKind.EPISODE))
 """What a question about the speaker may be answered from."""
@@ -122,7 +125,8 @@ class _Answering:
                 decision = "respond_directly" if isinstance(understood.plan, Talk | Compose) else "query_memory"
                 log.info("the router decided: %s", decision)
                 await self._running.show("routed", decision=decision, plan=(understood.plan.kind, *understood.notes))
-        schema = Schema(lexicon.view.ontology) if lexicon is not None else EMPTY_SCHEMA
+        reads_twin = lexicon is not None and self._may_read(AnswerSource.TWIN)
+        schema = Schema(lexicon.view.ontology) if lexicon is not None and reads_twin else EMPTY_SCHEMA
         words = Wording(schema, self._language.name)
         answer = await self._by_kind(understood, lexicon, schema, words)
         with self._phase("IV answer"):
@@ -132,9 +136,26 @@ class _Answering:
         """A phase of the turn; beside a model, its phases are the ones that count."""
         return self._running.phase(name) if self._quotes else nullcontext()
 
+    def _may_read(self, source: AnswerSource) -> bool:
+        return may_read(self._turn.agent, source)
+
+    async def _not_a_source(self, understood: Understood, words: Wording, wanted: AnswerSource) -> RuleAnswer:
+        """Quoted from the sources that the agent has, or said to be a matter of one that it has not."""
+        found = await self._searched(understood, words)
+        if found is not None:
+            return found
+        said = words.sentence("not_a_source", wanted=words.phrase(f"sources/{wanted}"))
+        return self._said(understood, Written(f"{said} {self._from_sources(words)}"), "E", _NO_ANSWER)
+
+    def _from_sources(self, words: Wording) -> str:
+        """What an agent answers from, where it is one that states it."""
+        sources = (self._turn.agent.sources if self._turn.agent else None) or ()
+        named = words.listed(words.phrase(f"sources/{source}") for source in sources)
+        return words.sentence("from_sources", sources=named) if named else ""
+
     def _complete(self, answer: RuleAnswer, understood: Understood, words: Wording) -> RuleAnswer:
         """The answer with what its reader has to know of it, and with what the conversation is about from now on."""
-        if understood.notes and isinstance(understood.plan, DATA_PLANS):
+        if understood.notes and isinstance(understood.plan, DATA_PLANS) and self._may_read(AnswerSource.TWIN):
             said = words.sentence("mended", mended=", ".join(understood.notes))
             answer = replace(answer, written=replace(answer.written, text=f"{answer.written.text}\n\n{said}"))
         if "media" in self._running.degraded:
@@ -198,9 +219,12 @@ class _Answering:
             found = None
         if found is not None:
             return found
+        of_twin = isinstance(plan, DATA_PLANS) or (isinstance(plan, Unknown) and (plan.reason in _OF_TWIN or plan.choices))
+        if of_twin and not self._may_read(AnswerSource.TWIN):
+            return await self._not_a_source(understood, words, AnswerSource.TWIN)
         match plan:
             case Talk():
-                return self._talk(understood, plan, schema)
+                return self._talk(understood, plan, words)
             case AboutUser():
                 return await self._about_user(understood, plan, lexicon, schema, words)
             case Compose() if self._from_memory_first(plan):
@@ -225,9 +249,9 @@ class _Answering:
 
     # -- talk and the person ----------------------------------------------------------------------------------
 
-    def _talk(self, understood: Understood, plan: Talk, schema: Schema) -> RuleAnswer:
+    def _talk(self, understood: Understood, plan: Talk, words: Wording) -> RuleAnswer:
         mode: Mode = "G" if plan.about in ("self", "help", "override") else "I"
-        own = self._own_phrase(plan.about)
+        own = self._own_phrase(plan.about) or (self._from_sources(words) if plan.about in ("self", "help") else "")
         if own:
             return self._said(understood, Written(own), mode, _SAID)
         told = ""
@@ -236,7 +260,7 @@ class _Answering:
         elif plan.about == "earlier":
             before = [past.text for past in self._turn.history if past.role == "user"]
             told = " / ".join(" ".join(text.split())[:200] for text in before[-3:])
-        return self._said(understood, write(None, plan, schema, self._language.name, told), mode, _SAID)
+        return self._said(understood, write(None, plan, words.schema, words.language, told), mode, _SAID)
 
     def _own_phrase(self, about: str) -> str:
         """The agent's own sentence for a courtesy, in the language that its texts are written in."""
@@ -248,6 +272,8 @@ class _Answering:
     async def _about_user(
         self, understood: Understood, plan: AboutUser, lexicon: Lexicon | None, schema: Schema, words: Wording
     ) -> RuleAnswer:
+        if not self._may_read(AnswerSource.MEMORY):
+            return await self._not_a_source(understood, words, AnswerSource.MEMORY)
         found = await answer_about_user(self._running, plan, self._language, words)
         if (found is None or not found.facts) and plan.action == "recall":
             told = await self._from_statements(understood, words)
@@ -264,6 +290,8 @@ class _Answering:
         if lexicon is not None and not is_own(self._text, self._language):
             of_data = await self._understand(lexicon, personal=False)
             if isinstance(of_data.plan, DATA_PLANS):
+                if not self._may_read(AnswerSource.TWIN):
+                    return await self._not_a_source(of_data, words, AnswerSource.TWIN)
                 return await self._of_twin(of_data, lexicon, schema)
         return self._said(understood, Written(words.sentence("personal/unknown")), "A", _NO_ANSWER)
 
@@ -304,6 +332,8 @@ class _Answering:
 
     async def _document_passages(self, text: str, media_id: str | None = None) -> list[Passage]:
         """Passages of the conversation's documents, or of one of them; of a new one the text at hand, until it is kept."""
+        if not self._may_read(AnswerSource.DOCUMENTS):
+            return []
         try:
             found = await find_passages(self._running, text or " ", _PASSAGES, media_id)
         except ServiceError as error:
@@ -385,7 +415,7 @@ class _Answering:
             Passage(f"said/{n}", "", text, "said", float(n)) for n, text in enumerate(told, 1) if len(text.split()) >= _STATED
         ]
         try:
-            facts = await list_statements(self._running)
+            facts = await list_statements(self._running) if self._may_read(AnswerSource.MEMORY) else ()
         except ServiceError as error:
             log.warning("the facts of the user cannot be listed: %s", error.code)
             self._running.degrade("memory")
@@ -477,7 +507,8 @@ class _Answering:
                 return searched
         if plan.reason in ("words", "scope") and not self._analyst:
             text = self._turn.agent.phrases.get("nothing_found", "") if self._turn.agent and words.language == "en" else ""
-            return self._said(understood, Written(text or words.sentence("nothing_found")), mode, _NO_ANSWER)
+            said = text or f"{words.sentence('nothing_found')} {self._from_sources(words)}".rstrip()
+            return self._said(understood, Written(said), mode, _NO_ANSWER)
         return self._said(understood, write(None, plan, schema, self._language.name), mode, _NO_ANSWER)
 
 

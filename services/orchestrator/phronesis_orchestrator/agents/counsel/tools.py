@@ -26,7 +26,7 @@ from ...approvals.policy import Ruling, call_arguments, judge
 from ...outside_tools.offers import fetch_outside_tools
 from ...turns.execution import TurnRun
 from ..text import shorten
-from ..tools import Toolbox
+from ..tools import Toolbox, may_use
 
 CITED = re.compile(r"\[([A-Za-z0-9][A-Za-z0-9_.:-]{0,199})\](?!\()")
 """An id in square brackets, which is no link."""
@@ -162,12 +162,12 @@ class NotOffered(Exception):
 
 
 def list_offered_tools(agent: AgentProfile, who: Principal) -> tuple[Tool[Any, Any], ...]:
-    """The tools of an agent for a caller: the agent's list, less what the caller's role may not call.
+    """The tools of an agent for a caller: the agent's list, less what its sources bar and what the caller's role may not call.
 
     The role is the caller's, from the token; no text and no argument can change it.
     """
     tools = (TOOLS[name] for name in agent.tools if name in TOOLS and name not in _OUTSIDE)
-    return tuple(tool for tool in tools if who.role in tool.roles)
+    return tuple(tool for tool in tools if who.role in tool.roles and may_use(agent, tool))
 
 
 async def reach_outside_tools(running: TurnRun, agent: AgentProfile) -> dict[str, Tool[Any, Any]]:
@@ -185,13 +185,13 @@ class TurnTools:
 
     def __init__(self, running: TurnRun, agent: AgentProfile) -> None:
         self._running = running
-        self._agent = agent
+        self.agent = agent
         self.tools = {tool.name: tool for tool in list_offered_tools(agent, running.claim.who)}
         self.record = SeenNodes()
 
     async def reach_outside(self) -> None:
         """Add the outside tools that the agent's profile allows; without them the turn goes on, and says so."""
-        self.tools |= await reach_outside_tools(self._running, self._agent)
+        self.tools |= await reach_outside_tools(self._running, self.agent)
 
     def has(self, tool: Tool[Any, Any]) -> bool:
         """Whether a tool is at hand."""

@@ -23,7 +23,7 @@ from ..cognition.preparation import decide_intent, prepare_plan, reflect_on_draf
 from ..executor import ExecutedCall, problem_result, risk_table
 from ..executor import ToolExecutor as OneHands
 from ..presentation import sanitize_answer
-from ..tools import MAX_ROUNDS, MAX_TURN_CALLS, Gate, NotAdmitted
+from ..tools import MAX_ROUNDS, Gate, NotAdmitted, max_calls, may_use
 from .questions import answer_by_rules
 from .tools import (
     STAGE,
@@ -45,8 +45,9 @@ class CounselToolExecutor(OneHands):
     """Makes the tool calls of one turn."""
 
     def __init__(self, running: TurnRun, desk: TurnTools, said: str) -> None:
-        self.box = build_counsel_toolbox({**desk.tools, MEMORY_QUERY_TOOL.name: MEMORY_QUERY_TOOL})
-        self.gate = Gate(self.box, running.claim.who)
+        more = {MEMORY_QUERY_TOOL.name: MEMORY_QUERY_TOOL} if may_use(desk.agent, MEMORY_QUERY_TOOL) else {}
+        self.box = build_counsel_toolbox({**desk.tools, **more})
+        self.gate = Gate(self.box, running.claim.who, max_calls(desk.agent))
         self._care = _CounselHooks(running, desk, said, self.box.tools)
         super().__init__(running, self.box, self.gate, self._care, risk_table(desk.tools.values()))
 
@@ -130,7 +131,7 @@ class CounselWork:
         self._desk = desk
         self._hands = CounselToolExecutor(running, desk, turn.user_text)
         self._inquiry = Inquiry(_MODE, "", self._hands.box.definitions(), new_mark(turn))
-        self._due = time.monotonic() + _ENOUGH * running.settings.turn_limit
+        self._due = time.monotonic() + _ENOUGH * running.seconds
 
     async def answer(self) -> str | None:
         """The reply with its citations, and with the rules that something goes against; `None` where the model gives none."""
@@ -168,7 +169,7 @@ class CounselWork:
     async def _worked(self) -> Draft | None:
         for number in range(1, MAX_ROUNDS + 1):
             late = time.monotonic() >= self._due
-            self._inquiry.closing = number == MAX_ROUNDS or self._hands.gate.made >= MAX_TURN_CALLS or late
+            self._inquiry.closing = number == MAX_ROUNDS or self._hands.gate.full or late
             move = await self._move(number)
             if move is None:
                 return None

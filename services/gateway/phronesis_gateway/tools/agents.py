@@ -1,0 +1,116 @@
+"""The routes of agents: packaged ones and a tenant's own, each by a tool of the catalog."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query
+from pydantic import Field
+from starlette.responses import Response
+
+from phronesis_bus import Bus
+from phronesis_contracts import BadRequest, Tool
+from phronesis_contracts.agents import (
+    AGENT_VERSIONS_TOOL,
+    DELETE_AGENT_TOOL,
+    DIFF_AGENT_TOOL,
+    LIST_AGENTS_TOOL,
+    PUBLISH_AGENT_TOOL,
+    ROLL_BACK_AGENT_TOOL,
+    SHOW_AGENT_TOOL,
+    AgentDeleted,
+    AgentDiff,
+    AgentName,
+    AgentPublished,
+    AgentShown,
+    AgentVersions,
+    PublishAgent,
+    TenantAgents,
+)
+
+from ..auth.authentication import Authenticator, Caller, IdempotencyKey, authenticated_route, scope_idempotency_key
+from ..auth.keys import READ
+from ..http.requests import Given
+from ..http.responses import PROBLEMS, json_response, route_responses
+from .offers import Offers, call_tool
+
+AGENTS = "/api/v1/agents"
+Name = Annotated[AgentName, Path()]
+AnyName = Annotated[str, Path(min_length=1, max_length=64)]
+Version = Annotated[int, Query(ge=1, le=2**31 - 1)]
+
+
+class AgentGiven(PublishAgent, defer_build=False):  # a body of a route: FastAPI wants it complete
+    """An agent to publish."""
+
+
+class NamedAgentGiven(PublishAgent, defer_build=False):
+    """An agent to publish under the name in the path."""
+
+    name: str = Field(default="", max_length=40, json_schema_extra={"format": "name-in-path"})
+    """May be left out; where it is stated it is the one in the path."""
+
+
+class RollbackGiven(Given):
+    """The version to make active again; the one before by default."""
+
+    version: int | None = Field(default=None, ge=1, le=2**31 - 1)
+    dry_run: bool = False
+
+
+def agents_router(authenticator: Authenticator, bus: Bus, offers: Offers) -> APIRouter:
+    # What a tool needs, its risk says.
+    routes = APIRouter(route_class=authenticated_route(authenticator, READ), responses=PROBLEMS, tags=["agents"])
+
+    async def asked(
+        who: Caller, tool: Tool[Any, Any], given: dict[str, Any], key: str | None = None, status: int = 200
+    ) -> Response:
+        headers = {"Location": f"{AGENTS}/{given['name']}"} if status == 201 else None
+        found = await call_tool(bus, offers, who, tool, given, scope_idempotency_key(who, key))
+        return json_response(found, status, headers)
+
+    @routes.get(AGENTS, responses=route_responses(TenantAgents))
+    async def list_agents(who: Caller, own: bool = False) -> Response:
+        """The agents that the caller may talk to: packaged ones and the tenant's own, or with `own` those alone."""
+        return await asked(who, LIST_AGENTS_TOOL, {"own": own})
+
+    @routes.post(AGENTS, status_code=201, responses=route_responses(AgentPublished, 201) | route_responses(AgentPublished))
+    async def publish_agent(given: AgentGiven, who: Caller, key: IdempotencyKey) -> Response:
+        """Publish an agent of the tenant's own as a new version; with `dry_run` only report what would change."""
+        stated = given.model_dump(mode="json", exclude_unset=True)
+        return await asked(who, PUBLISH_AGENT_TOOL, stated, key, 200 if given.dry_run else 201)
+
+    @routes.get(AGENTS + "/{name}", responses=route_responses(AgentShown))
+    async def get_agent(name: AnyName, who: Caller, version: Version | None = None) -> Response:
+        """An agent, with what it is made of; of an own one any version that is kept. For editors and administrators."""
+        return await asked(who, SHOW_AGENT_TOOL, {"name": name, "version": version})
+
+    @routes.put(AGENTS + "/{name}", responses=route_responses(AgentPublished))
+    async def put_agent(name: Name, given: NamedAgentGiven, who: Caller, key: IdempotencyKey) -> Response:
+        """Publish an agent under this name, as `POST` does."""
+        stated = given.model_dump(mode="json", exclude_unset=True)
+        if given.name not in ("", name):
+            raise BadRequest("the name is not the one in the path", field="name")
+        return await asked(who, PUBLISH_AGENT_TOOL, {**stated, "name": name}, key)
+
+    @routes.delete(AGENTS + "/{name}", responses=route_responses(AgentDeleted))
+    async def delete_agent(name: Name, who: Caller, key: IdempotencyKey) -> Response:
+        """Delete an agent of the tenant's own; a rollback brings it back. A second time changes nothing."""
+        return await asked(who, DELETE_AGENT_TOOL, {"name": name}, key)
+
+    @routes.get(AGENTS + "/{name}/versions", responses=route_responses(AgentVersions))
+    async def list_agent_versions(name: Name, who: Caller) -> Response:
+        """The versions of an own agent, the newest first."""
+        return await asked(who, AGENT_VERSIONS_TOOL, {"name": name})
+
+    @routes.get(AGENTS + "/{name}/diff", responses=route_responses(AgentDiff))
+    async def diff_agent(name: Name, who: Caller, before: Version, after: Version | None = None) -> Response:
+        """How a version of an own agent differs from another one, the active one by default."""
+        return await asked(who, DIFF_AGENT_TOOL, {"name": name, "before": before, "after": after})
+
+    @routes.post(AGENTS + "/{name}/rollback", responses=route_responses(AgentPublished))
+    async def roll_back_agent(name: Name, given: RollbackGiven, who: Caller, key: IdempotencyKey) -> Response:
+        """Make an earlier version of an own agent active again; with `dry_run` only report what would change."""
+        return await asked(who, ROLL_BACK_AGENT_TOOL, {"name": name, **given.model_dump(mode="json")}, key)
+
+    return routes
