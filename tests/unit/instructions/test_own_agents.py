@@ -12,8 +12,10 @@ from phronesis_contracts.agents import AgentDefinition, AgentRefused, AnswerSour
 from phronesis_contracts.instructions import AgentProfile, AgentRef, ListAgents
 from phronesis_instructions.agents.definitions import changed_fields, check_definition, diff_definitions, make_profile
 from phronesis_instructions.library.content import read_agents
-from phronesis_instructions.library.handlers import LibraryCache, LibraryHandlers
-from phronesis_instructions.library.texts import Overlay, OwnAgent
+from phronesis_instructions.library.handlers import LibraryCache, LibraryHandlers, base_of, told_profile
+from phronesis_instructions.library.texts import Library, Overlay, OwnAgent
+from phronesis_orchestrator.models.prompts import router_messages
+from tests.support.chat import a_turn
 from tests.support.instructions import CALL, HashedArms, MemoryStore
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -137,3 +139,14 @@ async def test_a_turn_is_given_the_active_version_and_what_ships_goes_first() ->
     assert listed.count("nova") == 1
     other = type(CALL)(Principal(tenant="other", user="ann"), "orchestrator")
     assert "librarian" not in (await handlers.agent_list(other, ListAgents())).agents
+
+
+async def test_a_model_is_given_the_instructions_before_the_prompts_of_the_base_and_in_no_block() -> None:
+    store, mine = await shipped(), own(instructions="Answer in {{boundary}} rhyme.")
+    library = Library(await store.platform())
+    base = base_of(library, "librarian", mine)
+    assert base is not None
+    told = told_profile(library, base, mine, {})
+    system, data = router_messages(told, a_turn(agent=told), None, 6_000)[:2]
+    assert 0 <= system["content"].index("Answer in {{boundary}} rhyme.") < system["content"].index("You are the dialogue agent")
+    assert "rhyme" not in data["content"]

@@ -21,7 +21,7 @@ from phronesis_contracts.tools import legal_name
 from phronesis_contracts.twin import Level
 from phronesis_orchestrator.agents.counsel.tools import list_offered_tools
 from phronesis_orchestrator.agents.handlers import AgentHandlers
-from phronesis_orchestrator.agents.tools import Gate, NotAdmitted, Toolbox, build_toolbox, max_calls
+from phronesis_orchestrator.agents.tools import Gate, NotAdmitted, Toolbox, build_toolbox, max_calls, uses_allow_list
 from phronesis_orchestrator.ledger.usage import CallUsage
 from phronesis_orchestrator.models.reasoner import RULES, Answer, RouteDecision, ToolCall, TurnContext
 from phronesis_orchestrator.tasks.background import list_task_tools
@@ -149,6 +149,11 @@ def test_listed_tools_are_all_that_an_agent_is_offered_and_sources_take_from_the
     of_memory = agent(loop="tools", tools=["recall", "node.get.v1", "http_fetch"], sources=["memory"])
     assert [tool.name for tool in list_offered_tools(of_memory, WHO)] == ["recall", "http_fetch"]
     assert set(list_task_tools(of_memory, WHO, rules=True)) == {"recall"}
+
+
+def test_an_agent_with_outside_tools_alone_works_with_its_list() -> None:
+    assert uses_allow_list(agent(loop="tools", outside=["weather"], only_tools=True))
+    assert not uses_allow_list(agent(loop="tools", stages=["gaps"], outside=["weather"], only_tools=True))
 
 
 def test_an_analysts_own_tools_are_narrowed_too() -> None:

@@ -91,7 +91,7 @@ class Toolbox:
 
 def uses_allow_list(agent: AgentProfile) -> bool:
     """Whether an agent works with the tools of its allow-list alone."""
-    return bool(agent.tools) and RECORDS not in agent.stages
+    return (bool(agent.tools) or agent.only_tools) and RECORDS not in agent.stages
 
 
 def answers_like_dialogue(agent: AgentProfile) -> bool:
