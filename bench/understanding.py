@@ -30,7 +30,7 @@ async def section(quick: bool) -> list[str]:
                 spent = {stage["name"]: stage["ms"] for stage in trace["stages"]}
                 for name in _PHASES:
                     taken[name].append(spent.get(name, 0))
-                taken["all"].append(sum(spent.get(name, 0) for name in _PHASES))
+                taken["rules"].append(spent.get("II route", 0) + spent.get("IV answer", 0))
     say(f"{len(texts)} questions answered")
     lines = [
         f"{len(texts)} different questions to `noor`, one after the other, without a model, as the turns' own traces have it.",
@@ -39,7 +39,7 @@ async def section(quick: bool) -> list[str]:
         "|---|---|---|---|",
     ]
     lines += [_line(told, taken[name], "") for name, told in _PHASES.items()]
-    return [*lines, _line("together", taken["all"], "30")]
+    return [*lines, _line("understood and said", taken["rules"], "30")]
 
 
 def _line(told: str, values: list[int], aim: str) -> str:

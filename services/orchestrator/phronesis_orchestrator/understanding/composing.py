@@ -706,7 +706,9 @@ class Composition:
                 value, property = valued
                 via, to = self.link(type, others[0], item)
                 self.take(value)
-                return item, Filter(property=property, op="<>", value=value.of("value")[0][2], via=via, to=to, words=value.text)
+                chosen = next(one[2] for one in value.of("value") if one[0] == others[0])
+                where = (Filter(property=property, value=chosen, words=str(chosen)),)
+                return item, Filter(property="id", op="unlinked", via=via, to=to, where=where)
             if others and (no.has("without", "with") or negative):
                 via, to = self.link(type, others[0], item)
                 unlinked: Literal["linked", "unlinked"] = "unlinked" if negative else "linked"

@@ -166,9 +166,9 @@ def _things(made: Composition) -> tuple[EntityRef, ...]:
     }
     if heads and not all(_names(one, type) for one in heads):
         return tuple(refs) if made.has("missing", "connect") or (_is_yes_or_no(made) and len(refs) == 1) else ()
-    if made.has("count", "superlative", "most", "least", "group", "joined", "left", "share", "ratio") and not _counts_property(
-        made, type
-    ):
+    sized = not heads and len(refs) == 2 and _is_yes_or_no_order(made)
+    of_set = made.has("count", "superlative", "most", "least", "group", "joined", "left", "share", "ratio")
+    if of_set and not sized and not _counts_property(made, type):
         return ()
     if owners and type not in owners and any(made.view.between(type, owner) for owner in owners):
         return ()
@@ -193,6 +193,13 @@ def _counts_property(made: Composition, type: str) -> bool:
     """How many beds does the hospital have: a count that is a property of the thing."""
     numbers = [p for item in made.open("property") for t, p in item.of("property") if t == type and made.kind(t, p) == "number"]
     return made.has("count") and bool(numbers) and not made.has("superlative", "most", "least", "group")
+
+
+def _is_yes_or_no_order(made: Composition) -> bool:
+    """Is X more expensive than Y?"""
+    first = made.reading.items[0].text.casefold() if made.reading.items else ""
+    asks = first in made.reading.language.words.get("yes_or_no", ())
+    return asks and made.has("superlative") and not made.has("count", "group", "joined", "left", "share", "ratio")
 
 
 def _is_yes_or_no(made: Composition) -> bool:
@@ -255,6 +262,8 @@ def _which_of_them(made: Composition, type: str, refs: tuple[EntityRef, ...], ye
         property = named[0] if named else str(money)
     made.take(*made.open("more", "less", "most", "least", "largest", "smallest", "earliest", "latest", "compare", "money"))
     made.take(*made.open("compare_greater", "compare_less"))
+    if not all(years[-1] in ref.years for ref in refs) and len(refs) == 2:
+        raise NotUnderstood(Unknown(reason="unsupported", words=made.reading.text[:200]))  # no year has both
     of = Selection(type=type, years=years[-1:], among=refs)
     expect = refs[0] if _is_yes_or_no(made) else None
     return Rank(of=of, by=property, descending=descending, limit=len(refs), expect=expect)
@@ -548,6 +557,9 @@ def _linked_types(made: Composition, type: str) -> list[Filter]:
             continue
         if made.before(item, tuple(COMPARISONS), ("number", "numbers", "small")) is not None:
             continue
+        bare = made.before(item, ("without",), ("small",))
+        if bare is None and made.before(item, ("without",), ("small", "value")) is not None:
+            continue  # no red projects: a condition on what is linked
         no = made.before(item, ("not",), ("small", "relation"))
         via, to = made.link(type, others[0], item)
         made.take(item, no, made.before(item, ("with",)))
@@ -986,4 +998,6 @@ def _figure_or_list(made: Composition, of: Selection, groups: tuple[GroupBy, ...
         return Coverage(about="values", type=of.type, property=shown[0])
     exists = made.has("existence") or made.says("exists", made.reading.tokens[:1])
     made.take(*made.open("list", "existence", "detail"))
+    if made.says("by") and len(shown) == 1 and made.kind(of.type, shown[0]) in ("number", "date"):
+        return Rank(of=of, by=shown[0], descending=made.kind(of.type, shown[0]) == "number", limit=100)
     return Select(of=of, show=shown[:8], exists=exists)

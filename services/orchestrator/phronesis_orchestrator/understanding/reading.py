@@ -83,7 +83,8 @@ def read(text: str, lexicon: Lexicon) -> Reading:
     for match in lexicon.find_names(tokens):
         if match.whole or _is_said(match, tokens, explained):
             spans.append(Item(match.at, match.end, match.senses, "", match.share))
-    items = _amounts(_cover(tokens, spans, lexicon))
+    articles = frozenset(n for n, token in enumerate(tokens) if token.folded in language.cues("article"))
+    items = _amounts(_cover(tokens, spans, lexicon), articles)
     reading = Reading(text, language, tokens, (), mended)
     return replace(reading, items=tuple(replace(item, text=reading.words(item.at, item.end)) for item in items))
 
@@ -213,8 +214,8 @@ def _is_small(token: Token, language: Language) -> bool:
     return any(sense.kind == "small" for sense in language.phrases.get((token.stem,), ()))
 
 
-def _amounts(items: list[Item]) -> list[Item]:
-    """Currency, number, multiplier and unit beside each other as one amount."""
+def _amounts(items: list[Item], articles: frozenset[int]) -> list[Item]:
+    """Currency, number, multiplier and unit beside each other as one amount. `articles`: places of words like “a”."""
     found: list[Item] = []
     n = 0
     while n < len(items):
@@ -222,6 +223,8 @@ def _amounts(items: list[Item]) -> list[Item]:
         start, currency = n, False
         if item.has("currencies") and n + 1 < len(items) and items[n + 1].has("number"):
             currency, n, item = True, n + 1, items[n + 1]
+        if item.at in articles and n + 1 < len(items) and items[n + 1].has("multipliers"):
+            item = replace(item, senses=(Sense("number", 1.0),))  # a billion
         if not item.has("number") or (item.has("year") and not currency and not _scaled(items, n + 1)):
             found.append(item if not currency else items[start])
             n = start + 1
