@@ -43,6 +43,8 @@ def kind_of(request: dict[str, Any], step: str | None) -> str:
         made = step.rsplit("/", 1)[1]
         if made in ("intent", "preflight", "reflect"):
             return made
+        if made.partition(".")[0] in ("understand", "formulate"):
+            return made.partition(".")[0]
         if made.startswith("task."):
             return _OF_TASKS.get(made.split(".")[1], "final")
         return "router" if made.startswith("route") else "summarise" if made == "summarise" else "final"
@@ -64,6 +66,8 @@ def answer(request: dict[str, Any]) -> str:
         return groq_tools.drafted(request)
     if (kind := kind_of(request, None)) in ("intent", "preflight", "reflect"):
         return _thought(kind, message)
+    if kind in ("understand", "formulate"):
+        return json.dumps({"kind": "none", "about": [], "words": []} if kind == "understand" else {})
     if kind_of(request, None) == "router":
         if _GREETING.fullmatch(message):
             return json.dumps(

@@ -43,7 +43,7 @@ def with_origin(turn: TurnContext, text: str, found: RuleAnswer | None, *, read:
     if isinstance(plan, Compose):
         stored = plan.task in _FROM_STORED and read
         return text if stored or turn.media_text else f"{text}\n\n{sentence_of('composed', turn)}"
-    return text if not found.taken or found.taken in text else f"{text}\n\n{found.taken}"
+    return text if found.taken is None else found.taken.around(text)
 
 
 def sentence_of(key: str, turn: TurnContext) -> str:

@@ -81,6 +81,8 @@ def models_by_tier(light: str, deep: str) -> Mapping[Tier, str]:
     return {tier: light if tier in LIGHT else deep for tier in Tier}
 
 
+_OF_BOOTSTRAP = 4
+"""The general instructions of an agent stand in the calls for a plan where they take one part in so many of them at most."""
 _SHARE = 2
 """What was done of a task takes at most one part in so many of its prompt."""
 Said = TypeVar("Said", bound=Message)
@@ -248,16 +250,17 @@ class LanguageModel(ChatPlanner):
         fault: Fault | None,
         parse: Callable[[str], Said | Fault],
     ) -> Answer[Said]:
-        """A call that shows what there is to choose from in place of the plan of a turn, and nothing of the agent's manners."""
+        """A call that shows what there is to choose from in place of a turn's plan; where room is short, without the agent's
+        general instructions."""
         form = count(keys_of(asked.schema), self._budget)
 
         def build(room: int) -> Prompt:
             known = block_text((Line.of(line) for line in asked.known), (room - form) // _SHARE)
             shown = replace(turn, thought=replace(turn.thought, plan=known))
-            bare = turn.agent.model_copy(update={"bootstrap": ""}) if turn.agent is not None else None
-            return fill_prompt(
-                replace(shown, agent=bare), lambda agent: opening_messages(purpose, agent, shown, fault, room - form)
-            )
+            agent = turn.agent
+            if agent is not None and count(agent.bootstrap, room) > (room - form) // _OF_BOOTSTRAP:
+                shown = replace(shown, agent=agent.model_copy(update={"bootstrap": ""}))
+            return fill_prompt(shown, lambda agent: opening_messages(purpose, agent, shown, fault, room - form))
 
         return await self._calls.ask(purpose, build, self._budget, parse_text(parse), schema=asked.schema)
 

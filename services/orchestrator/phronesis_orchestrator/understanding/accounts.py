@@ -7,10 +7,12 @@ apart into the same small claims (this thing, that value, a sum, a negation …)
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from math import isclose
 
 from .claims import (
     Claim,
+    Gloss,
     claims_of,
     claims_of_item,
     claims_of_set,
@@ -40,8 +42,8 @@ _SAID_BY: Mapping[str, frozenset[str]] = {
         "side_by_side": "compare also or range difference",
         "group": "group each breakdown each_year history rose fell changed most least largest smallest",
         "having": " ".join(COMPARISONS),
-        "highest": "most largest latest max best more superlative rank compare_greater after",
-        "lowest": "least smallest earliest min worst less superlative compare_less before best",
+        "highest": "most largest latest max best more rank compare_greater after",
+        "lowest": "least smallest earliest min worst less compare_less before best",
         "ranked": "most least largest smallest earliest latest rank best worst superlative ordinals min max more less"
         " compare_greater compare_less before after",
         "place": "ordinals",
@@ -132,6 +134,11 @@ _WITH: Mapping[str, tuple[str, ...]] = {
 }
 """What else words say that were taken for one of these."""
 _THINGS = frozenset({"entity", "value", "property", "superlative", "relation", "type", "chain", "year", "number", "amount"})
+_ENDS = frozenset({"highest", "lowest", "min", "max"})
+_FIRM = _THINGS | frozenset(
+    "not without unknown missing other count sum mean median share ratio difference most least compare each_year".split()
+)
+"""Kinds of words that keep their meaning beside words that no rule knows; others (“wind down”) may be part of a phrase."""
 _UNPLANNED = ("never", "both", "advice")
 """Cues of what no plan of one set says: all years together, one and the other, what ought to be."""
 
@@ -143,7 +150,7 @@ class Account:
     reading: Reading
     lexicon: Lexicon
     focus: Focus
-    glosses: Mapping[str, Claim] = field(default_factory=dict)
+    glosses: tuple[Gloss, ...] = ()
     """What words that nothing explains were taken for."""
 
     @property
@@ -175,12 +182,12 @@ class Account:
         """What is wrong with a plan for this message; empty where it says the same."""
         claims = claims_of(plan)
         known = self._said()
-        for word, meaning in self.glosses.items():
+        for word, meaning in self.glosses:
             if meaning not in claims:
                 return f"“{word}” was taken for {meaning[1]}, of which the plan says nothing"
-            if meaning in known or (meaning[0] == "op" and self._says(meaning[1])):
+            if self._names(meaning, known):
                 return f"“{word}” is left out of the plan: {meaning[1]} is said by other words already"
-        for meaning in self.glosses.values():
+        for _, meaning in self.glosses:
             known |= {meaning, *(("op", name) for name in _WITH.get(meaning[1], ()))}
         if self.leans and self.focus.plan is not None:
             known |= claims_of(self.focus.plan) | claims_of_things(self.focus.entities)
@@ -188,8 +195,10 @@ class Account:
                 known |= claims_of_set(self.focus.selection)
         if (wrong := self._years(plan)) or (wrong := self._left_out(plan, claims)):
             return wrong
+        if {("op", ">="), ("op", "<=")} <= claims and self.reading.has("year"):
+            known |= {("op", ">="), ("op", "<=")}  # the whole of a year that is stated
         for claim in sorted(claims):
-            if not self._is_said(claim, known):
+            if not self._is_said(claim, known, claims):
                 return f"{claim[1]} ({claim[0]}) stands in the plan, and the message says nothing of it"
         return self._forgotten(claims)
 
@@ -222,7 +231,7 @@ class Account:
                     found.add(one.name)
         return found
 
-    def _is_said(self, claim: Claim, known: set[Claim]) -> bool:
+    def _is_said(self, claim: Claim, known: set[Claim], claims: set[Claim]) -> bool:
         sort, what = claim
         if claim in known or sort == "free":
             return True
@@ -231,9 +240,10 @@ class Account:
             if kinds is None:
                 return True
             asked = {word for item in self.reading.items for word in item.of("question_words")}
-            return self.reading.has(*kinds) or bool(kinds & asked) or (what == ">=" and self._dated())
+            return self.reading.has(*kinds) or bool(kinds & asked)
         if sort == "number":
-            return any(abs(float(what) - one) <= 1e-6 * max(1.0, abs(one)) for one in self._numbers())
+            said = {one for item in self.reading.items for one in self._figures_of(item, claims)}
+            return any(isclose(float(what), one) for one in said)
         if sort == "date":
             return any(str(year) in what for item in self.reading.of("year") for year in item.of("year"))
         if sort == "text":
@@ -243,11 +253,15 @@ class Account:
             return self._implies_type(what)
         return sort == "relation" and self._implies_link(what, known)
 
-    def _says(self, op: str) -> bool:
-        return self.reading.has(*_SAID_BY.get(op, {op}))
-
-    def _dated(self) -> bool:
-        return self.reading.has("year")
+    def _names(self, claim: Claim, known: set[Claim]) -> bool:
+        """Whether words that rules know say a claim as such, and not only by a value that belongs to it."""
+        sort, what = claim
+        if sort == "op":
+            return self.reading.has(*_SAID_BY.get(what, {what}))
+        if sort == "property":
+            told = (*self.reading.of("property"), *self.reading.of("superlative"))
+            return any(one[1] == what for item in told for one in (*item.of("property"), *item.of("superlative")))
+        return claim in known
 
     def _implies_type(self, type: str) -> bool:
         """Whether something of the message can only be said of things of a type, or of what they are."""
@@ -264,15 +278,21 @@ class Account:
         pairs = [(a, b) for a in types for b in types if a != b]
         return one is not None and any([way.name for way, _ in self.lexicon.view.between(a, b)] == [name] for a, b in pairs)
 
-    def _numbers(self) -> set[float]:
-        """The figures of the message, as they are and in each scale that a property may be kept in."""
-        found: set[float] = set()
-        for item in self.reading.items:
-            for value in (*item.of("number"), *item.of("numbers")):
-                found.add(float(value))
-            for value, scale, _, _ in item.of("amount"):
-                found |= {float(value) * scale / each for each in (1.0, 1e3, 1e6, 1e9)}
+    def _figures_of(self, item: Item, claims: set[Claim]) -> set[float]:
+        """The figures that words may stand for, in the units of what a plan speaks of."""
+        found = {float(value) for value in (*item.of("number"), *item.of("numbers"))}
+        for value, scale, _, _ in item.of("amount"):
+            for own in self._scales(claims):
+                found |= {float(value) * scale / own, *((float(value),) if scale == 1.0 else ())}
         return found
+
+    def _scales(self, claims: set[Claim]) -> set[float]:
+        """What the units of a plan's properties count in: a million, for one in £ million."""
+        phrases, tokens = self.lexicon.language.phrases, self.lexicon.language.tokens
+        every = (one for kind in self.lexicon.view.ontology.types for one in kind.properties)
+        units = {one.unit for one in every if one.unit and ("property", one.name) in claims}
+        senses = [sense for unit in units for token in tokens(unit) for sense in phrases.get((token.stem,), ())]
+        return {float(sense.value) for sense in senses if sense.kind == "multipliers"} or {1.0}
 
     # -- what the plan leaves out ---------------------------------------------------------------------------------
 
@@ -280,31 +300,31 @@ class Account:
         texts = {what for sort, what in claims if sort == "text"}
         ops = {what for sort, what in claims if sort == "op"}
         stems = {token.stem for text in texts for token in self.lexicon.language.tokens(text)}
-        glossed = " ".join(self.glosses).casefold().split()
+        glossed = {token.stem for words, _ in self.glosses for token in self.lexicon.language.tokens(words)}
         for item in self.reading.items:
             tokens = self.reading.tokens[item.at : item.end]
             if all(token.stem in stems for token in tokens):
                 continue
             if not item.senses:
-                if not all(token.text.casefold() in glossed for token in tokens):
+                if not all(token.stem in glossed for token in tokens):
                     return f"“{item.text}” is left out of the plan"
                 continue
-            if not self._is_taken_up(item, claims, ops):
+            part = all(token.stem in glossed for token in tokens) and not item.has(*_FIRM)
+            if not part and not self._is_taken_up(item, claims, ops):
                 return f"“{item.text}” is left out of the plan"
         return ""
 
     def _is_taken_up(self, item: Item, claims: set[Claim], ops: set[str]) -> bool:
         kinds = {sense.kind for sense in item.senses}
+        if item.has("superlative") and ops & _ENDS and not {("op", one) for one in ops & _ENDS} & claims_of_item(item):
+            return bool(ops & _ENDS) and self.reading.has("least", "less", "most", "more")
         if claims_of_item(item) & claims:
             return True
         if item.has("year", "relative_years"):
             return True  # looked at by themselves
         if item.has("number", "amount") and not item.has("small"):
             figures = {float(what) for sort, what in claims if sort == "number"}
-            said = {float(v) for v in item.of("number")} | {
-                float(v) * scale / each for v, scale, _, _ in item.of("amount") for each in (1.0, 1e3, 1e6, 1e9)
-            }
-            return any(abs(a - b) <= 1e-6 * max(1.0, abs(b)) for a in figures for b in said)
+            return any(isclose(one, other) for one in figures for other in self._figures_of(item, claims))
         if item.has("unit") and any(sort == "property" for sort, _ in claims):
             return True
         asked = [_ASKS[kind] for kind in kinds if kind in _ASKS]

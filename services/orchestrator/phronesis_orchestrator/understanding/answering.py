@@ -59,7 +59,7 @@ from .reader import TwinReader
 from .reading import parse_number
 from .schema import Schema
 from .search import Passage, Quote, attached, passages_of, quote
-from .taken import say_taken
+from .taken import Taken, say_taken
 from .wording import Wording, Written
 from .writer import write
 
@@ -90,7 +90,7 @@ class RuleAnswer:
     sources: tuple[Source, ...] = ()
     """What supports the answer, and nothing else."""
     focus: Focus | None = None
-    taken: str = ""
+    taken: Taken | None = None
     """How the message was understood, where a model made the plan; it stands in the text, too."""
 
 
@@ -144,8 +144,8 @@ class _Answering:
             said = words.sentence("mended", mended=", ".join(understood.notes))
             answer = replace(answer, written=replace(answer.written, text=f"{answer.written.text}\n\n{said}"))
         if understood.by == "model" and answer.finding is not None:
-            said = say_taken(understood, words)
-            answer = replace(answer, written=replace(answer.written, text=f"{answer.written.text}\n\n{said}"), taken=said)
+            taken = say_taken(understood, words)
+            answer = replace(answer, written=replace(answer.written, text=taken.around(answer.written.text)), taken=taken)
         if "media" in self._running.degraded:
             answer = replace(
                 answer, written=replace(answer.written, text=f"{answer.written.text}\n\n{words.sentence('unread')}")
@@ -592,7 +592,8 @@ _NUMBER = re.compile(r"\d(?:[\d.,\u00a0]*\d)?")
 def is_grounded(answer: RuleAnswer) -> bool:
     """Whether an answer states what is on record, surely enough for a model to write about it."""
     kind = isinstance(answer.understood.plan, DATA_PLANS) or bool(answer.sources)
-    return kind and answer.sure >= _GROUNDED
+    guessed = answer.understood.certainty if answer.understood.by == "model" else 1.0  # which is said beside it
+    return kind and answer.sure >= _GROUNDED * guessed
 
 
 def keeps_facts(text: str, facts: str, also: Callable[[float], bool] = lambda figure: False) -> bool:

@@ -18,10 +18,10 @@ from phronesis_contracts.twin import Level
 from ..models.reasoner import Answer, ChosenPlan, Fault, FormulatedPlan, Interpreter, PlanQuestion, TurnContext
 from ..turns.execution import TurnRun
 from .accounts import Account
-from .claims import GLOSSED, Claim
+from .claims import Gloss
 from .language import fold
 from .lexicon import Lexicon
-from .offers import Offers, choice_form
+from .offers import TEXT, Offers, choice_form
 from .plan import EntityRef, Plan, Understood, Unknown
 from .plan_forms import KINDS, Decoder, Misfit, form_of
 from .planner import is_own
@@ -37,6 +37,8 @@ GUESSED = 0.5
 """The same where words were explained by the model alone: no code can tell whether it is right."""
 _ENOUGH_TIME = 0.5
 """The share of a turn's time that has to be left for a plan to be asked for."""
+_PHRASE = 3
+"""Words that mean something together."""
 Said = TypeVar("Said", bound=Message)
 
 
@@ -96,7 +98,7 @@ class _Asking:
         if kind not in KINDS:
             return None
         self._account = replace(self._account, glosses=glosses)
-        names = self._offers.names(about, glosses.values(), kind)
+        names = self._offers.names(about, [claim for _, claim in glosses], kind)
         question = PlanQuestion(self._offers.details(names, glosses), form_of(kind, names))
         plan = await self._checked(
             "formulate",
@@ -114,7 +116,7 @@ class _Asking:
             certainty=GUESSED if glosses or notes else SURE,
             notes=notes,
             by="model",
-            glosses=tuple((word, sort, name) for word, (sort, name) in glosses.items()),
+            glosses=tuple((word, sort, name) for word, (sort, name) in glosses),
         )
 
     async def _checked(
@@ -142,27 +144,26 @@ class _Asking:
             self.repaired = True
         return None
 
-    def _glossed(self, said: ChosenPlan) -> tuple[str, list[str], dict[str, Claim]]:
+    def _glossed(self, said: ChosenPlan) -> tuple[str, list[str], tuple[Gloss, ...]]:
         """The choice, with a claim for each run of words that the rules do not know. Raises `Misfit`."""
         if said.kind == "none":
-            return said.kind, [], {}
+            return said.kind, [], ()
         if said.kind not in KINDS:
             raise Misfit(f"kind: one of {', '.join(KINDS)}, or none")
-        told = {fold(one.said): one.means for one in said.words}
-        glosses: dict[str, Claim] = {}
+        glosses: list[Gloss] = []
         for item in self._account.unexplained:
-            means = next((means for words, means in told.items() if fold(item.text) in words.split()), None)
-            if means is None:
-                if said.kind != "select":
-                    raise Misfit(f"it is not said what “{item.text}” means")
-                continue  # it may be what a text is searched for
-            if means == "text" and said.kind == "select":
-                continue
-            claim = self._offers.claim(means)
-            if claim is None or (claim[0] == "op" and claim[1] not in GLOSSED):
-                raise Misfit(f"“{item.text}” cannot mean {means}")
-            glosses[item.text] = claim
-        return said.kind, list(said.about), glosses
+            told = [one for one in said.words if fold(item.text) in fold(one.said).split()]
+            if not told and said.kind != "select":
+                raise Misfit(f"it is not said what “{item.text}” means")
+            for one in told:
+                if one.means == TEXT and said.kind == "select":
+                    continue  # it is what a text is searched for
+                claim = self._offers.claim(one.means)
+                if claim is None:
+                    raise Misfit(f"“{item.text}” cannot mean {one.means}")
+                phrase = fold(one.said) in fold(self._text) and len(one.said.split()) <= _PHRASE
+                glosses.append((one.said if phrase else item.text, claim))
+        return said.kind, list(said.about), tuple(dict.fromkeys(glosses))
 
     def _planned(self, kind: str, said: FormulatedPlan) -> Plan:
         """The plan, if it fits ontology, store and message. Raises `Misfit`."""

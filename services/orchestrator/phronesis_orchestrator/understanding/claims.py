@@ -9,6 +9,8 @@ from .reading import Item
 
 Claim = tuple[str, str]
 """Its sort, and what it claims: (`value`, `Red`), (`op`, `sum`)."""
+Gloss = tuple[str, Claim]
+"""Words that no rule knows, and what they were taken for."""
 GLOSSED = (
     "sum",
     "mean",

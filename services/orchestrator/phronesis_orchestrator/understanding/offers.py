@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 from phronesis_contracts.ontology import PropertyView, RelationshipView, TypeView, Words
 
 from .accounts import Account
-from .claims import GLOSSED, Claim
+from .claims import GLOSSED, Claim, Gloss
 from .lexicon import pick
 from .plan import EntityRef
 from .plan_forms import KINDS, Names
@@ -23,7 +23,7 @@ _VALUES = 6
 """Values of a property that are shown."""
 _THINGS = 8
 """Things of the message that are shown."""
-_NOTHING = "text"
+TEXT = "text"
 """What words mean that are only searched for in texts."""
 
 
@@ -123,7 +123,7 @@ class Offers:
     @property
     def meanings(self) -> tuple[str, ...]:
         """What unknown words may mean."""
-        return (*self._claims, _NOTHING)
+        return (*self._claims, TEXT)
 
     def names(self, about: Iterable[str], glosses: Iterable[Claim], kind: str) -> Names:
         """What a plan may name, once it is known what it is about."""
@@ -162,10 +162,10 @@ class Offers:
         lines += [_line(relationship=one.name, called=self._called(one.forward)) for one in self.relationships]
         return tuple(lines)
 
-    def details(self, names: Names, glosses: Mapping[str, Claim]) -> tuple[str, ...]:
+    def details(self, names: Names, glosses: Sequence[Gloss]) -> tuple[str, ...]:
         """What a plan may be made of, with units, values and directions."""
-        lines = [_line(words=word, mean=what) for word, (_, what) in glosses.items()]
-        lines += self._open_words(known=set(glosses))
+        lines = [_line(words=word, mean=what) for word, (_, what) in glosses]
+        lines += self._open_words(known={word for word, _ in glosses})
         for type in names.types:
             for one in self._view.properties(type):
                 if one.name in names.properties:

@@ -3,20 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from .plan import Aggregate, Change, Compare, Describe, Gaps, Plan, Rank, Relate, Select, Understood
 from .wording import Wording
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What is said of how a message was understood."""
+
+    glosses: str
+    """What unknown words were taken for, which an answer begins with; empty where there were none."""
+    plan: str
+    """The whole of the plan, at its end."""
+
+    def around(self, text: str) -> str:
+        """An answer with both, each once."""
+        before = f"{self.glosses}\n\n" if self.glosses and self.glosses not in text else ""
+        after = f"\n\n{self.plan}" if self.plan not in text else ""
+        return f"{before}{text}{after}"
+
 
 _NAMES = 3
 """Things that are named."""
 
 
-def say_taken(understood: Understood, words: Wording) -> str:
-    """One sentence on the plan, and one on each word that rules do not know."""
-    glosses = "".join(
+def say_taken(understood: Understood, words: Wording) -> Taken:
+    """What has to be said of a plan that a model made."""
+    each = words.listed(
         words.phrase("taken/gloss", said=said, meaning=_meaning(sort, name, words)) for said, sort, name in understood.glosses
     )
-    return words.phrase("taken/said", what=_what(understood.plan, words), glosses=glosses)
+    return Taken(
+        words.phrase("taken/glosses", glosses=each) if each else "",
+        words.phrase("taken/said", what=_what(understood.plan, words)),
+    )
 
 
 def _meaning(sort: str, name: str, words: Wording) -> str:
