@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import median
 from typing import Any
 
-from phronesis_contracts.twin import UpsertNode
+from phronesis_contracts.twin import Level, UpsertNode
 from phronesis_samples.twin.generator import Twin
 from tests.support.groq_plans import Scripted, Words
 
@@ -270,7 +269,9 @@ def of_twin(made: Twin) -> tuple[Planned, ...]:
     opened = condition("risk_status", "Open")
     score, efficiency = "EntityRisk.risk_score", "EntityProcess.efficiency_score"
     found = [
-        float(node.properties["efficiency_score"]) for node in nodes("EntityProcess") if "efficiency_score" in node.properties
+        float(node.properties["efficiency_score"])
+        for node in nodes("EntityProcess")
+        if "efficiency_score" in node.properties and node.level is Level.L3
     ]
     return (
         _q(
@@ -302,11 +303,11 @@ def of_twin(made: Twin) -> tuple[Planned, ...]:
             says(f"**{max(scores):,.2f}".rstrip("0").rstrip(".")),
         ),
         _q(
-            "median quickness of the processes in 2025",
+            "mean quickness of the processes in 2025",
             "aggregate",
-            {"of": things("EntityProcess"), "measure": "median", "property": "efficiency_score"},
+            {"of": things("EntityProcess"), "measure": "mean", "property": "efficiency_score"},
             {"quickness": efficiency},
-            says(f"**{round(median(found), 2):,.2f}".rstrip("0").rstrip(".")),
+            says(f"**{round(sum(found) / len(found), 2):,.2f}".rstrip("0").rstrip(".")),
         ),
         _q(
             "What share of the hazards of 2025 is Closed?",

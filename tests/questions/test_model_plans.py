@@ -85,10 +85,10 @@ async def test_a_dialogue_tells_it_with_how_it_was_understood(asker: Asker) -> N
 
 async def test_what_words_were_wrongly_taken_for_is_said_first_and_never_surely(asker: Asker) -> None:
     text = "What was the verdict on Crossrail in 2020?"
-    wrong = Scripted("describe", told("Crossrail Programme", "end_date", years=(2020,)), {"verdict": "EntityProject.end_date"})
+    wrong = Scripted("describe", told("Crossrail Programme", "category", years=(2020,)), {"verdict": "EntityProject.category"})
     async with with_model(asker, planning({text: wrong})) as (asking, _):
         answer = await asking.ask(text)
-    assert answer.answer.startswith("I take “verdict” to mean end date; if you mean something else, please say it")
+    assert answer.answer.startswith("I take “verdict” to mean category; if you mean something else, please say it")
     assert answer.confidence <= CONFIDENT
 
 
