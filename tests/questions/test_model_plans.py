@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from random import Random
@@ -19,7 +20,7 @@ from tests.questions.planned import PORTFOLIO, Planned, of_twin, told
 from tests.questions.questions import DECLINED
 from tests.support.chat import reasoning
 from tests.support.groq_plans import BROKEN, Says, Scripted, broken, late, perturbed, planning
-from tests.support.groq_server import GroqServer, groq_server
+from tests.support.groq_server import Fault, GroqServer, groq_server
 
 NOTHING = "Nothing was found out."
 SCRIPTED = {one.text: one.scripted for one in PORTFOLIO}
@@ -145,3 +146,63 @@ async def test_what_became_of_plans_and_replies_is_counted_and_stands_in_the_tra
             turn = await asking.turn(one.text)
         notes.append(turn.stage.journal.record.notes)
     assert [(each["planning"], each["prose"]) for each in notes] == [("accepted", "accepted"), ("rejected", "accepted")]
+
+
+# -- what an analyst's model writes is held against what the rules found ---------------------------------------------
+
+
+def writing(answer: str) -> Says:
+    """A model that gives this answer to whatever it is to look up."""
+
+    def says(purpose: str, request: dict[str, Any]) -> Fault | None:
+        return Fault(content=json.dumps({"answer": answer, "confidence": 1.0})) if purpose in ("tools", "rewrite") else None
+
+    return says
+
+
+async def test_an_analyst_is_shown_what_the_rules_found_as_data_with_its_origin(asker: Asker) -> None:
+    async with with_model(asker, writing("MOD has **52** projects in 2022.")) as (asking, server):
+        turn = await asking.turn("How many projects does MOD have in 2022?")
+    prompt = next(call.request for call in server.calls if call.purpose == "tools" and call.request)["messages"]
+    assert "Origin: read from the records by rules, for this message.\nIn 2022, there are **52**" in prompt[1]["content"]
+    assert "(block draft)" in prompt[0]["content"]
+    analysis = turn.reply.analysis
+    assert analysis is not None
+    assert (analysis.answer, analysis.mode) == ("MOD has **52** projects in 2022.", "A")
+    assert (turn.reply.reasoner, turn.reply.degraded) == ("groq", ())
+    assert analysis.cypher_executed
+    assert turn.stage.journal.record.notes["prose"] == "accepted"
+
+
+@pytest.mark.parametrize(
+    "said", ["MOD has **51** projects in 2022.", "Quite a few.", "MOD has **52** projects in 2022, 17 of them late."]
+)
+async def test_an_answer_that_contradicts_what_was_found_is_replaced(asker: Asker, said: str) -> None:
+    async with with_model(asker, writing(said)) as (asking, _):
+        turn = await asking.turn("How many projects does MOD have in 2022?")
+    analysis = turn.reply.analysis
+    assert analysis is not None
+    assert analysis.answer.startswith("In 2022, there are **52** projects")
+    assert turn.stage.journal.record.notes["prose"] == "rejected"
+
+
+async def test_where_the_analysts_model_fails_what_the_rules_found_stands(asker: Asker) -> None:
+    def says(purpose: str, request: dict[str, Any]) -> Fault | None:
+        return Fault(status=500) if purpose == "tools" else None
+
+    async with with_model(asker, says) as (asking, _):
+        reply = (await asking.turn("How many projects does MOD have in 2022?")).reply
+    assert reply.analysis is not None
+    assert reply.analysis.answer.startswith("In 2022, there are **52** projects")
+    assert (reply.reasoner, reply.degraded) == ("extractive", ("model",))
+
+
+@pytest.mark.parametrize("mode", ["E", "J"])
+async def test_a_model_that_asks_back_what_the_rules_know_is_not_listened_to(asker: Asker, mode: str) -> None:
+    def says(purpose: str, request: dict[str, Any]) -> Fault | None:
+        told = {"mode": mode, "intent": "-", "answer": "Which one do you mean?", "analysis": [], "confidence": 0.9}
+        return Fault(content=json.dumps(told)) if purpose == "classify" else None
+
+    async with with_model(asker, says) as (asking, _):
+        assert (await asking.ask("How many projects does MOD have in 2022?")).answer.startswith("In 2022, there are **52**")
+        assert (await asking.ask("Tell me about that thing")).answer == "Which one do you mean?"

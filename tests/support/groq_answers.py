@@ -39,12 +39,12 @@ def kind_of(request: dict[str, Any], step: str | None) -> str:
     named = request.get("response_format", {}).get("json_schema", {}).get("name")
     if named:
         return str(named)
+    if (made := (step or "").rpartition("/")[2].partition(".")[0]) in ("understand", "formulate"):
+        return made
     if step and "/" in step:
         made = step.rsplit("/", 1)[1]
         if made in ("intent", "preflight", "reflect"):
             return made
-        if made.partition(".")[0] in ("understand", "formulate"):
-            return made.partition(".")[0]
         if made.startswith("task."):
             return _OF_TASKS.get(made.split(".")[1], "final")
         return "router" if made.startswith("route") else "summarise" if made == "summarise" else "final"

@@ -81,6 +81,8 @@ def models_by_tier(light: str, deep: str) -> Mapping[Tier, str]:
     return {tier: light if tier in LIGHT else deep for tier in Tier}
 
 
+_AROUND = 200
+"""Tokens of a call for a plan beside its instructions, the message and what there is to choose from."""
 _OF_BOOTSTRAP = 4
 """The general instructions of an agent stand in the calls for a plan where they take one part in so many of them at most."""
 _SHARE = 2
@@ -255,12 +257,15 @@ class LanguageModel(ChatPlanner):
         form = count(keys_of(asked.schema), self._budget)
 
         def build(room: int) -> Prompt:
-            known = block_text((Line.of(line) for line in asked.known), (room - form) // _SHARE)
-            shown = replace(turn, thought=replace(turn.thought, plan=known))
+            room -= form
             agent = turn.agent
-            if agent is not None and count(agent.bootstrap, room) > (room - form) // _OF_BOOTSTRAP:
+            step = count(agent.prompts.get(purpose, ""), room) if agent is not None else 0
+            left = room - step - count(turn.user_text, room) - _AROUND
+            known = block_text((Line.of(line) for line in asked.known), max(0, min(left, room // _SHARE)))
+            shown = replace(turn, thought=replace(turn.thought, plan=known))
+            if agent is not None and count(agent.bootstrap, room) > room // _OF_BOOTSTRAP:
                 shown = replace(shown, agent=agent.model_copy(update={"bootstrap": ""}))
-            return fill_prompt(shown, lambda agent: opening_messages(purpose, agent, shown, fault, room - form))
+            return fill_prompt(shown, lambda agent: opening_messages(purpose, agent, shown, fault, room))
 
         return await self._calls.ask(purpose, build, self._budget, parse_text(parse), schema=asked.schema)
 

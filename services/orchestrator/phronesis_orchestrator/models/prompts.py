@@ -279,13 +279,16 @@ def with_keys(messages: Sequence[Mapping[str, Any]], schema: dict[str, Any]) -> 
 
 def keys_of(schema: dict[str, Any]) -> str:
     """The form of an answer in short, as a prompt shows it."""
-    return _kind(schema, schema.get("$defs", {}))
+    named = schema.get("$defs", {})
+    lists = [f"{name}: {_kind(told, named)}" for name, told in named.items() if "enum" in told]
+    return "; ".join((_kind(schema, named), *lists))
 
 
 def _kind(told: dict[str, Any], named: Mapping[str, Any]) -> str:
-    """A schema as a person would write it down; `named`: what its references stand for."""
+    """A schema as a person would write it down; `named`: what its references stand for, of which lists are said once."""
     if "$ref" in told:
-        return _kind(named[told["$ref"].rpartition("/")[2]], named)
+        name = told["$ref"].rpartition("/")[2]
+        return name if "enum" in named[name] else _kind(named[name], named)
     if "enum" in told:
         return " or ".join(json.dumps(one) for one in told["enum"])
     if "anyOf" in told:
