@@ -44,7 +44,7 @@ MODEL_PLANS = Metric(
     "phronesis_model_plans",
     Kind.COUNTER,
     "Plans that a model was asked for, since rules did not understand: `accepted`, `repaired` (accepted after one repair),"
-    " `rejected` by what they were held against, or `failed` (the call was late, refused or broken).",
+    " `rejected` by what they were held against, `failed` (the call was late or refused), or `none` (no plan says it).",
     ("outcome",),
 )
 MODEL_PROSE = Metric(

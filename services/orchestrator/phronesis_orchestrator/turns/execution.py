@@ -56,8 +56,8 @@ from .live import LiveText
 from .ports import Journal, Neighbours
 from .turn import AlreadyBegun, Claim
 
-Outcome = Literal["accepted", "repaired", "rejected", "failed"]
-"""What became of something that a model made."""
+Outcome = Literal["accepted", "repaired", "rejected", "failed", "none"]
+"""What became of something that a model was asked to make; `none` where it said that it cannot."""
 Stored = TypeVar("Stored")
 Given = TypeVar("Given", bound=Message)
 current_step: ContextVar[str] = ContextVar("at_hand", default="")

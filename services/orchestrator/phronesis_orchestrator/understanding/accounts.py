@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from math import isclose
 
 from .claims import (
+    SEARCHED,
     Claim,
     Gloss,
     claims_of,
@@ -172,6 +173,10 @@ class Account:
         return self.reading.has("pronoun_one", "pronoun_many") or not named or self.reading.items[0].has("follow_up")
 
     @property
+    def _searches(self) -> bool:
+        return any(meaning == SEARCHED for _, meaning in self.glosses)
+
+    @property
     def beyond_plans(self) -> bool:
         """Whether it asks what no plan says, however it is put."""
         cues = self.reading.language
@@ -185,7 +190,7 @@ class Account:
         for word, meaning in self.glosses:
             if meaning not in claims:
                 return f"“{word}” was taken for {meaning[1]}, of which the plan says nothing"
-            if self._names(meaning, known):
+            if meaning != SEARCHED and self._names(meaning, known):
                 return f"“{word}” is left out of the plan: {meaning[1]} is said by other words already"
         for _, meaning in self.glosses:
             known |= {meaning, *(("op", name) for name in _WITH.get(meaning[1], ()))}
@@ -226,7 +231,7 @@ class Account:
                 moved = bool(one.choices) and self.reading.has("improved", "worsened", "best", "worst")
                 sized = one.kind == "number" and any(item.of("amount")[0][2] == one.unit for item in self.reading.of("amount"))
                 asked = money and (made.asks("how_much") or self.reading.has("money", "amount"))
-                text = one.kind == "text" and self.reading.has("purpose", "about")
+                text = one.kind == "text" and (self.reading.has("purpose", "about") or self._searches)
                 if dated or moved or sized or asked or text:
                     found.add(one.name)
         return found
@@ -300,7 +305,8 @@ class Account:
         texts = {what for sort, what in claims if sort == "text"}
         ops = {what for sort, what in claims if sort == "op"}
         stems = {token.stem for text in texts for token in self.lexicon.language.tokens(text)}
-        glossed = {token.stem for words, _ in self.glosses for token in self.lexicon.language.tokens(words)}
+        taken = [words for words, meaning in self.glosses if meaning != SEARCHED]  # those stand in a text of the plan
+        glossed = {token.stem for words in taken for token in self.lexicon.language.tokens(words)}
         for item in self.reading.items:
             tokens = self.reading.tokens[item.at : item.end]
             if all(token.stem in stems for token in tokens):

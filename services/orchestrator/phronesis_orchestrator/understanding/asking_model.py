@@ -6,6 +6,7 @@ kind. What comes back is held against the ontology and against the message itsel
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -16,12 +17,12 @@ from phronesis_contracts import Message, ServiceError
 from phronesis_contracts.twin import Level
 
 from ..models.reasoner import Answer, ChosenPlan, Fault, FormulatedPlan, Interpreter, PlanQuestion, TurnContext
-from ..turns.execution import TurnRun
+from ..turns.execution import Outcome, TurnRun
 from .accounts import Account
-from .claims import Gloss
+from .claims import SEARCHED, Gloss
 from .language import fold
 from .lexicon import Lexicon
-from .offers import TEXT, Offers, choice_form
+from .offers import Offers, choice_form
 from .plan import EntityRef, Plan, Understood, Unknown
 from .plan_forms import KINDS, Decoder, Misfit, form_of
 from .planner import is_own
@@ -50,7 +51,7 @@ async def ask_model(
     Args:
         before: what the rules made of it.
     """
-    asking = _Asking(running, model, turn, before, lexicon)
+    asking = await asyncio.to_thread(_Asking, running, model, turn, before, lexicon)
     if not asking.is_wanted():
         return None
     try:
@@ -59,7 +60,7 @@ async def ask_model(
         log.warning("the model was asked for a plan, and failed: %s", error.code)
         running.judge("planning", "failed")
         return None
-    running.judge("planning", "rejected" if found is None else "repaired" if asking.repaired else "accepted")
+    running.judge("planning", asking.outcome)
     return found
 
 
@@ -69,12 +70,14 @@ class _Asking:
         self._text = " ".join(turn.user_text.split())
         self._account = Account(read(self._text, lexicon), lexicon, turn.focus)
         self._offers = Offers(self._account)
-        self.repaired = False
+        self._repaired = False
+        self.outcome: Outcome = "rejected"
+        """What became of the plan."""
 
     def is_wanted(self) -> bool:
         """Whether a model may know better, and there is time to ask it."""
         plan, agent, language = self._before.plan, self._turn.agent, self._lexicon.language
-        if not isinstance(plan, Unknown) or plan.reason not in _MENDABLE or agent is None:
+        if not self._text or not isinstance(plan, Unknown) or plan.reason not in _MENDABLE or agent is None:
             return False
         if not agent.prompts.get("understand") or not agent.prompts.get("formulate"):
             return False
@@ -96,6 +99,7 @@ class _Asking:
             return None
         kind, about, glosses = chosen
         if kind not in KINDS:
+            self.outcome = "none"
             return None
         self._account = replace(self._account, glosses=glosses)
         names = self._offers.names(about, [claim for _, claim in glosses], kind)
@@ -108,6 +112,7 @@ class _Asking:
         )
         if plan is None:
             return None
+        self.outcome = "repaired" if self._repaired else "accepted"
         notes = tuple(f"{wrong} → {right}" for wrong, right in self._account.reading.mended)
         return Understood(
             plan=plan,
@@ -139,9 +144,9 @@ class _Asking:
                     log.info("what the model said for %s is not taken: %s", step, misfit)
             else:
                 fault = got.fault
-            if self.repaired:
+            if self._repaired:
                 return None
-            self.repaired = True
+            self._repaired = True
         return None
 
     def _glossed(self, said: ChosenPlan) -> tuple[str, list[str], tuple[Gloss, ...]]:
@@ -153,13 +158,11 @@ class _Asking:
         glosses: list[Gloss] = []
         for item in self._account.unexplained:
             told = [one for one in said.words if fold(item.text) in fold(one.said).split()]
-            if not told and said.kind != "select":
+            if not told:
                 raise Misfit(f"it is not said what “{item.text}” means")
             for one in told:
-                if one.means == TEXT and said.kind == "select":
-                    continue  # it is what a text is searched for
                 claim = self._offers.claim(one.means)
-                if claim is None:
+                if claim is None or (claim == SEARCHED and said.kind != "select"):
                     raise Misfit(f"“{item.text}” cannot mean {one.means}")
                 phrase = fold(one.said) in fold(self._text) and len(one.said.split()) <= _PHRASE
                 glosses.append((one.said if phrase else item.text, claim))

@@ -11,6 +11,8 @@ Claim = tuple[str, str]
 """Its sort, and what it claims: (`value`, `Red`), (`op`, `sum`)."""
 Gloss = tuple[str, Claim]
 """Words that no rule knows, and what they were taken for."""
+SEARCHED: Claim = ("op", "contains")
+"""That words are only looked for in texts."""
 GLOSSED = (
     "sum",
     "mean",

@@ -10,7 +10,7 @@ from typing import Any
 from phronesis_contracts.ontology import PropertyView, RelationshipView, TypeView, Words
 
 from .accounts import Account
-from .claims import GLOSSED, Claim, Gloss
+from .claims import GLOSSED, SEARCHED, Claim, Gloss
 from .lexicon import pick
 from .plan import EntityRef
 from .plan_forms import KINDS, Names
@@ -109,7 +109,7 @@ class Offers:
         found: dict[str, Claim] = {one.name: ("type", one.name) for one in self.types}
         found |= {f"{type}.{one.name}": ("property", one.name) for type, one in self.properties}
         found |= {one.name: ("relation", one.name) for one in self.relationships}
-        return found | {name: ("op", name) for name in GLOSSED}
+        return found | {name: ("op", name) for name in GLOSSED} | {TEXT: SEARCHED}
 
     def claim(self, name: str) -> Claim | None:
         """What a name in an answer stands for; `None` where it was not offered."""
@@ -123,7 +123,7 @@ class Offers:
     @property
     def meanings(self) -> tuple[str, ...]:
         """What unknown words may mean."""
-        return (*self._claims, TEXT)
+        return tuple(self._claims)
 
     def names(self, about: Iterable[str], glosses: Iterable[Claim], kind: str) -> Names:
         """What a plan may name, once it is known what it is about."""
