@@ -278,7 +278,7 @@ class _Answering:
     async def _of_twin(self, understood: Understood, lexicon: Lexicon | None, schema: Schema) -> RuleAnswer:
         assert lexicon is not None, "only a lexicon makes a plan of the twin"
         plan, running = understood.plan, self._running
-        with running.phase("3 recall"):
+        with self._phase("3 recall"):
             try:
                 twin = TwinReader(running.neighbours, running.claim.who, schema)
                 plan, finding = await _with_text(plan, await execute(plan, twin), twin, lexicon)
