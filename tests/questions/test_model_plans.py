@@ -97,7 +97,7 @@ async def test_what_words_were_wrongly_taken_for_is_said_first_and_never_surely(
 async def test_a_plan_that_answers_another_question_is_not_taken(asker: Asker, one: Planned) -> None:
     others = [other.scripted for other in PORTFOLIO if other is not one]
     tried = list(perturbed(one.scripted, others, Random(one.text)))
-    assert len(tried) >= 4
+    assert len(tried) >= 3
     for wrong in tried:
         async with with_model(asker, planning({one.text: wrong})) as (asking, _):
             answer = await asked(asking, one)

@@ -25,7 +25,7 @@ from .claims import (
 )
 from .composing import COMPARISONS, Composition
 from .lexicon import Lexicon
-from .plan import Focus, Gaps, Plan, Selection
+from .plan import Focus, Gaps, Plan, Rank, Selection
 from .reading import Item, Reading
 from .references import refer
 
@@ -186,6 +186,8 @@ class Account:
     def objection(self, plan: Plan) -> str:
         """What is wrong with a plan for this message; empty where it says the same."""
         claims = claims_of(plan)
+        if isinstance(plan, Rank) and plan.of.among and plan.expect is None and self.reading.items[0].has("yes_or_no"):
+            return "it is asked whether one of them comes first: `expect` says which"
         known = self._said()
         for word, meaning in self.glosses:
             if meaning not in claims:
