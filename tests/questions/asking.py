@@ -79,6 +79,7 @@ class Asker:
         default_factory=lambda: AugmentedMemoryContext(user_id="ann", key_phrases=("x",), memory_units=())
     )
     owners: dict[str, Any] = field(default_factory=dict)
+    reasoner: Any = RULES
     vocabularies: Vocabularies = field(init=False)
     neighbours: TwinNeighbours = field(init=False)
 
@@ -103,7 +104,7 @@ class Asker:
             talk.history = (*talk.history, *_messages(one, said))
         self.neighbours.questions.clear()
         self.neighbours.asked.clear()
-        stage = Stage(RULES, self.neighbours, talk, vocabularies=self.vocabularies)
+        stage = Stage(self.reasoner, self.neighbours, talk, vocabularies=self.vocabularies)
         end = await stage.run(claim(text, agent=self.agent, who=self.who, **more))
         assert isinstance(end, Completed), end
         return Asked(end, stage)

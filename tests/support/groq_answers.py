@@ -39,6 +39,8 @@ def kind_of(request: dict[str, Any], step: str | None) -> str:
     named = request.get("response_format", {}).get("json_schema", {}).get("name")
     if named:
         return str(named)
+    if (made := (step or "").rpartition("/")[2].partition(".")[0]) in ("understand", "formulate"):
+        return made
     if step and "/" in step:
         made = step.rsplit("/", 1)[1]
         if made in ("intent", "preflight", "reflect"):
@@ -64,6 +66,8 @@ def answer(request: dict[str, Any]) -> str:
         return groq_tools.drafted(request)
     if (kind := kind_of(request, None)) in ("intent", "preflight", "reflect"):
         return _thought(kind, message)
+    if kind in ("understand", "formulate"):
+        return json.dumps({"kind": "none", "about": [], "words": []} if kind == "understand" else {})
     if kind_of(request, None) == "router":
         if _GREETING.fullmatch(message):
             return json.dumps(

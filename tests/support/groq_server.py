@@ -18,7 +18,7 @@ import socket
 import struct
 import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -62,6 +62,8 @@ class GroqServer:
         self.calls: deque[Recorded] = deque(maxlen=_CALLS)
         self.left = 0
         """Callers that closed the connection while they were kept waiting."""
+        self.says: Callable[[str, dict[str, Any]], Fault | None] | None = None
+        """What it answers to a call of a purpose where no fault is scripted; `None` for what it says by itself."""
         self._full: deque[Recorded] = deque()
         self._faults: dict[str, deque[Fault]] = {}
         self._server: asyncio.Server | None = None
@@ -153,6 +155,8 @@ class GroqServer:
             purpose = purpose_of(request, step)
             self._record(Recorded(purpose, step, request["model"], time.time(), request))
             fault = self._next_fault(purpose, request, step)
+            if fault == Fault() and self.says is not None:
+                fault = self.says(purpose, request) or fault
         await self._keep_waiting(reader, self.latency + fault.stall)
         if fault.reset:
             writer.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

@@ -180,6 +180,10 @@ class AnswerTrace(Message):
     tier: str | None = None
     intent: str | None = None
     decision: str | None = None
+    planning: str | None = None
+    """What became of a plan that a model was asked for: `accepted`, `repaired`, `rejected`, `failed` or `none`."""
+    prose: str | None = None
+    """The same of the reply that it wrote."""
     """Of a router."""
     plan: tuple[str, ...] = ()
     stages: tuple[StageRun, ...] = ()

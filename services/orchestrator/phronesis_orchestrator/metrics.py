@@ -40,6 +40,19 @@ BREAKER = Metric(
     "1 while calls to a model are refused here, since it failed again and again.",
     ("model",),
 )
+MODEL_PLANS = Metric(
+    "phronesis_model_plans",
+    Kind.COUNTER,
+    "Plans that a model was asked for, since rules did not understand: `accepted`, `repaired` (accepted after one repair),"
+    " `rejected` by what they were held against, `failed` (the call was late or refused), or `none` (no plan says it).",
+    ("outcome",),
+)
+MODEL_PROSE = Metric(
+    "phronesis_model_prose",
+    Kind.COUNTER,
+    "Replies that a model wrote: `accepted`, `repaired`, `rejected` (it contradicted what was found) or `failed`.",
+    ("outcome",),
+)
 INSTRUCTION_TOKENS = Metric(
     "phronesis_instruction_tokens",
     Kind.HISTOGRAM,

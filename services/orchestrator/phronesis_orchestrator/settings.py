@@ -90,8 +90,8 @@ class ModelSettings(BaseSettings):
     model_concurrency: int | None = Field(default=None, ge=1, le=1_000)
     """Calls that the endpoint is asked at once; 100, or 1 with the profile `local`."""
     model_optional_calls: frozenset[OptionalCall] | None = None
-    """Calls that turns can do without and that are made, as a JSON list of `intent`, `preflight`, `reflect`, `summarise`
-    and `learn`; all of them, or none with the profile `local`."""
+    """Calls that turns can do without and that are made, as a JSON list of `intent`, `preflight`, `reflect`, `summarise`,
+    `learn` and `understand` (with `formulate` behind it); all of them, or `understand` alone with the profile `local`."""
     model_reserve: float | None = Field(default=None, ge=0)
     """Seconds of a turn's time that model calls leave for the rules to answer in; 5, or 30 with the profile `local`."""
     model_probe_lifetime: float = Field(default=3_600.0, gt=0)

@@ -22,7 +22,7 @@ def changed(**changes: object) -> AgentContent:
 
 
 def test_the_dialogue_agent_runs_the_router_loop() -> None:
-    prompts = ["final", "learn", "noticed", "repair", "router", "summarise"]
+    prompts = ["final", "formulate", "learn", "noticed", "repair", "router", "summarise", "understand"]
     assert (DIALOGUE.agent, DIALOGUE.loop, sorted(DIALOGUE.prompts)) == ("dialogue", "router", prompts)
 
 

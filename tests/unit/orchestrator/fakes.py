@@ -44,6 +44,8 @@ class FakeJournal:
 
     results: dict[str, dict[str, Any]] = field(default_factory=dict)
     intents: list[str] = field(default_factory=list)
+    record: Any = None
+    """How the answer came about."""
 
     async def intend(self, claim: Claim, step: str, intent: dict[str, Any], *, once: bool = False) -> dict[str, Any] | None:
         if once and step in self.intents and step not in self.results:
@@ -55,7 +57,7 @@ class FakeJournal:
         self.results[step] = result
 
     async def keep_record(self, claim: Claim, record: Any, profile: AgentProfile | None) -> None:
-        pass
+        self.record = record
 
 
 @dataclass

@@ -25,7 +25,7 @@ def test_each_limit_can_be_set_alone_and_the_others_are_the_profiles(monkeypatch
     assert (limits["router"].seconds, limits["final"].seconds) == (33, 420)
     assert (limits["final"].max_tokens, limits["learn"].max_tokens) == (700, 16_000 // 4)
     assert (limits["final"].tries, limits["router"].tries, limits["decompose"].tries) == (5, 2, 1)
-    assert (settings.calls_at_once, settings.optional_calls) == (1, frozenset())
+    assert (settings.calls_at_once, settings.optional_calls) == (1, frozenset({"understand"}))
 
 
 def test_without_settings_the_limits_are_those_of_a_hosted_model() -> None:

@@ -35,7 +35,7 @@ from ..models.reasoner import (
     Router,
     TurnContext,
 )
-from ..turns.execution import TurnRun
+from ..turns.execution import Outcome, TurnRun
 from ..understanding.answering import (
     RuleAnswer,
     answer_by_rules,
@@ -45,12 +45,13 @@ from ..understanding.answering import (
     to_analysis,
 )
 from ..understanding.plan import Focus
-from .check import Diagnosis, answer_at_once, apology, check_draft, diagnose
+from .check import Diagnosis, Evidence, answer_at_once, apology, check_draft, diagnose
 from .cognition.preparation import apply_decision, prepare_plan
 from .counsel.tools import TurnTools
 from .counsel.turn import counsel
 from .findings import Findings, build_executor
-from .presentation import Wording, reader_texts
+from .presentation import Wording, reader_texts, sanitize_answer
+from .proposals import find_by_rules, with_origin
 from .text import key_phrases
 from .tools import MAX_ROUNDS, RECORDS, Gate, Toolbox, answers_like_dialogue, build_toolbox, max_calls, uses_allow_list
 
@@ -110,7 +111,8 @@ async def run_router(running: TurnRun, reasoner: Reasoner, turn: TurnContext) ->
         routed = await _route(running, reasoner, turn)
         log.info("the router decided: %s", routed.decision)
         await running.show("routed", decision=routed.decision)
-        proposal = await _propose(running, turn)
+        found = await find_by_rules(running, reasoner, turn)
+        proposal = found if found is not None and is_grounded(found) else None
     memory = None
     if routed.decision == "query_memory":
         with running.phase("III retrieve"):
@@ -120,27 +122,22 @@ async def run_router(running: TurnRun, reasoner: Reasoner, turn: TurnContext) ->
     turn = await prepare_plan(running, reasoner, turn, found=_size(memory) if memory else None)
     with running.phase("IV answer"), running.live(turn.agent):
         draft = proposal.written.text if proposal is not None else routed.direct_response
-        composed = await _compose(running, reasoner, turn, draft, memory)
+        composed, outcome = await _compose(running, reasoner, turn, draft, memory)
         if composed is None:
+            running.judge("prose", "failed")
             return await fall_back_to_rules(running, turn)
-    if proposal is not None and not keeps_facts(composed.user_response, proposal.written.text):
+    text = composed.user_response
+    if proposal is not None and not keeps_facts(text, proposal.written.text):
         log.warning("the reply left out or changed what was found; the rules' answer stands")
-        composed = composed.model_copy(update={"user_response": proposal.written.text})
+        text = proposal.written.text
+        outcome = "failed" if outcome == "failed" else "rejected"
+    running.judge("prose", outcome)
+    text = with_origin(turn, text, found, read=memory is not None and _size(memory) > 0)
     directive = composed.next_agent_directive
     if directive is None:
         log.warning("no usable directive; the earlier one stays")
-    answer = LoopAnswer(composed.user_response, directive or turn.directive, composed.directive_reasoning[:500], memory)
+    answer = LoopAnswer(text, directive or turn.directive, composed.directive_reasoning[:500], memory)
     return answer if proposal is None else replace(answer, sources=proposal.sources or None, focus=proposal.focus)
-
-
-async def _propose(running: TurnRun, turn: TurnContext) -> RuleAnswer | None:
-    """What the rules found on record, for the model to write about; `None` where they found nothing to be sure of."""
-    try:
-        answer = await answer_by_rules(running, turn, quotes=False)
-    except ServiceError as error:
-        log.warning("the turn goes on without what the rules would have found: %s", error.code)
-        return None
-    return answer if is_grounded(answer) else None
 
 
 async def _route(running: TurnRun, reasoner: Router, turn: TurnContext) -> RouteDecision:
@@ -182,8 +179,8 @@ def _size(memory: AugmentedMemoryContext) -> int:
 
 async def _compose(
     running: TurnRun, reasoner: Router, turn: TurnContext, draft: str | None, memory: AugmentedMemoryContext | None
-) -> ComposedReply | None:
-    """The reply; where the model gives none, what can be saved of it, or the draft; `None` where there is neither."""
+) -> tuple[ComposedReply | None, Outcome]:
+    """The reply, and what became of the model's; where it gives none, what can be saved of it, or the draft, or `None`."""
     fault: Fault | None = None
     try:
         answer = await running.steps.made("compose", ComposedReply, lambda: reasoner.compose(turn, draft, memory))
@@ -193,7 +190,7 @@ async def _compose(
                 "compose.repair", ComposedReply, lambda: reasoner.compose(turn, draft, memory, fault)
             )
         if answer.value is not None:
-            return answer.value
+            return answer.value, "accepted" if fault is None else "repaired"
         fault = answer.fault or fault
     except ModelUnavailable as error:
         log.warning("the final call failed: %s", error.code)
@@ -203,9 +200,9 @@ async def _compose(
         log.warning("the final call failed: %s", error.code)
     saved = (salvage(fault.said) if fault else None) or draft
     if saved is None:
-        return None
+        return None, "failed"
     running.degrade("final")
-    return ComposedReply(user_response=saved)
+    return ComposedReply(user_response=saved), "failed"
 
 
 _NO_DATA = "I answer this without data, and your question needs some."
@@ -277,23 +274,58 @@ async def run_tools(running: TurnRun, reasoner: Reasoner, turn: TurnContext) -> 
     classified = await classify(running, reasoner, turn)
     if classified is None:
         return await fall_back_to_rules(running, turn)
+    found = None if classified.mode in _NO_PROPOSAL else await find_by_rules(running, reasoner, turn)
+    proposal = found if found is not None and is_grounded(found) else None
     if not classified.reads:
-        return analysis_answer(turn, answer_at_once(classified))
+        if proposal is not None and classified.mode in _ASKS_BACK:
+            return proposed_answer(turn, proposal)
+        at_once = answer_at_once(classified)
+        text = with_origin(turn, at_once.answer, found, read=False)
+        return analysis_answer(turn, at_once.model_copy(update={"answer": text}))
     assert turn.agent is not None, "a model classified it by the agent's prompts"
     turn_tools = TurnTools(running, turn.agent)
     await turn_tools.reach_outside()
     toolbox = build_toolbox(turn.agent, running.claim.who, turn_tools.tools)
     turn = apply_decision(running, turn, classified.tier, action=True)
     turn = await prepare_plan(running, reasoner, turn, tuple(toolbox.tools.values()))
-    analysis = await AnalystWork(running, reasoner, turn, classified, toolbox).analysis()
-    return analysis_answer(turn, analysis) if analysis is not None else await fall_back_to_rules(running, turn)
+    work = AnalystWork(running, reasoner, turn, classified, toolbox, proposal)
+    analysis = await work.analysis()
+    running.judge("prose", work.outcome)
+    if analysis is not None:
+        answer = analysis_answer(turn, analysis)
+        return answer if proposal is None else replace(answer, sources=proposal.sources or None, focus=proposal.focus)
+    if proposal is None:
+        return await fall_back_to_rules(running, turn)
+    running.degrade("model")
+    return replace(proposed_answer(turn, proposal), reasoner=RULES.name)
+
+
+_NO_PROPOSAL = "GHI"
+"""Modes of messages that are about the agent itself, about a term, or about nothing."""
+_ASKS_BACK = "EJ"
+"""Modes in which a model asks for what the rules may know."""
+
+
+def proposed_answer(turn: TurnContext, proposal: RuleAnswer) -> LoopAnswer:
+    """The rules' analysis as the whole answer."""
+    analysis = to_analysis(proposal)
+    return LoopAnswer(analysis.answer, turn.directive, "", None, analysis, proposal.sources or None, proposal.focus)
+
+
+_ORIGIN = "Origin: read from the records by rules, for this message."
 
 
 class AnalystWork:
     """The work on one message that needs data."""
 
     def __init__(
-        self, running: TurnRun, reasoner: Inquirer, turn: TurnContext, classified: Classification, toolbox: Toolbox
+        self,
+        running: TurnRun,
+        reasoner: Inquirer,
+        turn: TurnContext,
+        classified: Classification,
+        toolbox: Toolbox,
+        proposal: RuleAnswer | None = None,
     ) -> None:
         assert turn.agent is not None, "a model classified it by the agent's prompts"
         self._running, self._reasoner, self._turn = running, reasoner, turn
@@ -302,16 +334,30 @@ class AnalystWork:
         self._findings = Findings()
         self._gate = Gate(toolbox, running.claim.who, max_calls(turn.agent))
         self._executor = build_executor(running, toolbox, self._gate, self._findings)
-        self._inquiry = Inquiry(classified.mode, classified.intent, toolbox.definitions(), new_mark(turn))
+        self._proposal = proposal
+        proposed = f"{_ORIGIN}\n{proposal.written.text}" if proposal is not None else ""
+        self._inquiry = Inquiry(classified.mode, classified.intent, toolbox.definitions(), new_mark(turn), proposal=proposed)
+        self.outcome: Outcome = "accepted"
+        """What became of what the model wrote."""
         self._due = time.monotonic() + _ENOUGH * running.seconds
 
     async def analysis(self) -> Analysis | None:
         """The whole answer; `None` where the model gave none."""
         draft = await self._run_rounds()
         if draft is None:
+            self.outcome = "failed"
             return None
         draft = await self._reword(draft)
         findings, running = self._findings, self._running
+        if (proposal := self._proposal) is not None:
+            if not keeps_facts(draft.answer, proposal.written.text, Evidence(findings).holds):
+                log.warning("the answer left out or changed what was found; the rules' answer stands")
+                self.outcome = "rejected"
+                return to_analysis(proposal)
+            draft = draft.model_copy(update={"answer": with_origin(self._turn, draft.answer, proposal, read=True)})
+            if not findings.reads:
+                told = to_analysis(proposal)
+                return told.model_copy(update={"answer": sanitize_answer(draft.answer) or told.answer})
         with running.phase("4 reconcile"):
             diagnosis = await diagnose(running, self._turn.user_text, self._classified.mode, findings)
         running.instructions(findings.instruction_tokens)
@@ -329,7 +375,7 @@ class AnalystWork:
             if move.calls and not self._inquiry.closing:
                 await self._running.show("tools", names=[call.name for call in move.calls])
                 self._inquiry.rounds.append((move, await self._executor.run_round(number, move)))
-            elif not self._inquiry.rounds and not self._inquiry.closing:
+            elif not self._inquiry.rounds and not self._inquiry.closing and self._proposal is None:
                 # A data mode that reads nothing is asked once to read; nothing is called in its place.
                 hint = CallResult(None, self._agent.prompts.get("unread", ""), "note")
                 self._inquiry.rounds.append((Move(text=move.text), (hint,)))
@@ -361,6 +407,7 @@ class AnalystWork:
             return found
         log.warning("the final answer is no good: %s", found.wrong)
         draft = await self._rewrite("answer.repair", found)
+        self.outcome = "repaired"
         if draft is None:
             log.error("the model gave no usable final answer twice")
         return draft

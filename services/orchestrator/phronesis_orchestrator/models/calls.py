@@ -248,6 +248,7 @@ class Calls:
         parse: Callable[[Completion], Value | Fault],
         offer: ToolOffer | None = None,
         model: str | None = None,
+        schema: dict[str, Any] | None = None,
     ) -> Answer[Value]:
         """Ask once, with patience.
 
@@ -255,6 +256,7 @@ class Calls:
             room: tokens of the prompt at most; fewer where the model holds fewer.
             offer: the tools that may be called.
             model: in place of the purpose's own, where the turn's tier names one.
+            schema: what the answer must fit, where that is not the same for every call of the purpose.
 
         Raises:
             CallFailed: no answer came.
@@ -268,7 +270,7 @@ class Calls:
         watch = CallTelemetry(self._tracing, self._client.provider, purpose, limits.max_tokens)
 
         async def attempt(left: float) -> Completion:
-            return await self._attempt(purpose, limits, build, room, offer, watch, time.monotonic() + left)
+            return await self._attempt(purpose, limits, build, room, offer, watch, time.monotonic() + left, schema)
 
         try:
             tried = await self._patience[limits.model].run(attempt, limits.seconds, limits.tries, self._reserve)
@@ -298,6 +300,7 @@ class Calls:
         offer: ToolOffer | None,
         watch: CallTelemetry,
         due: float,
+        schema: dict[str, Any] | None,
     ) -> Completion:
         """One try: with what the endpoint can do, in a size that the model holds, when its turn has come."""
         able = await self._able(limits.model, due)
@@ -306,9 +309,10 @@ class Calls:
         async with self._turn(due):
             fitting = int(self._scales.get(limits.model, 1.0) * min(room, (able.context_tokens or room) - limits.max_tokens))
             messages = build(fitting)
-            options = self._options(purpose, limits, offer, able, fitting)
-            if not able.structured.enforces and purpose in SCHEMAS and offer is None:
-                messages = with_keys(messages, SCHEMAS[purpose])
+            schema = schema or SCHEMAS.get(purpose)
+            options = self._options(purpose, limits, offer, able, fitting, schema)
+            if not able.structured.enforces and schema is not None and offer is None:
+                messages = with_keys(messages, schema)
             call = ChatRequest(limits.model, messages, options, {STEP_HEADER: current_call.get() or purpose})
             sink = live_sink.get() if purpose in LIVE_FIELDS else None
             try:
@@ -368,14 +372,20 @@ class Calls:
             self._turns.release()
 
     def _options(
-        self, purpose: Purpose, limits: CallLimits, offer: ToolOffer | None, able: Capabilities, room: int
+        self,
+        purpose: Purpose,
+        limits: CallLimits,
+        offer: ToolOffer | None,
+        able: Capabilities,
+        room: int,
+        schema: dict[str, Any] | None,
     ) -> dict[str, Any]:
         options: dict[str, Any] = {able.limit_field: limits.max_tokens}
         free = FREE_SCHEMAS.get(purpose) if able.structured.takes_free_schemas else None
         if offer is not None and not (offer.closing and free):
             options |= {"tools": fit_tools(offer.definitions, room), "tool_choice": "none" if offer.closing else "auto"}
-        elif purpose in SCHEMAS:
-            options |= schema_options(able.structured, purpose, SCHEMAS[purpose])
+        elif schema is not None:
+            options |= schema_options(able.structured, purpose, schema)
         elif free:
             options |= schema_options(able.structured, purpose, free)
         elif able.json_object:

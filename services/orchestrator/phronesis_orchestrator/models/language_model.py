@@ -12,6 +12,7 @@ from phronesis_contracts import Message
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.memory import AugmentedMemoryContext
 from phronesis_contracts.orchestrator import Directive
+from phronesis_tokens import count
 
 from ..agents.cognition.thought import LIGHT, Tier
 from ..conversations.history import PastTurn, Summary
@@ -29,11 +30,13 @@ from .limits import Limits, ModelProfile, Purpose
 from .parsing import (
     MAX_SAID,
     make_storable,
+    parse_chosen,
     parse_classified,
     parse_composed,
     parse_criticism,
     parse_decided,
     parse_draft,
+    parse_formulated,
     parse_look_ahead,
     parse_plan,
     parse_reflected,
@@ -43,18 +46,29 @@ from .parsing import (
     parse_verdict,
 )
 from .probes import EndpointProber
-from .prompts import classify_messages, final_messages, inquiry_messages, opening_messages, router_messages, summarise_messages
+from .prompts import (
+    classify_messages,
+    final_messages,
+    inquiry_messages,
+    keys_of,
+    opening_messages,
+    router_messages,
+    summarise_messages,
+)
 from .reasoner import (
     Answer,
+    ChosenPlan,
     Classification,
     ComposedReply,
     Draft,
     Fault,
+    FormulatedPlan,
     Inquiry,
     IntentDecision,
     LookAhead,
     ModelSummary,
     Move,
+    PlanQuestion,
     Reflection,
     RouteDecision,
     TurnContext,
@@ -67,6 +81,10 @@ def models_by_tier(light: str, deep: str) -> Mapping[Tier, str]:
     return {tier: light if tier in LIGHT else deep for tier in Tier}
 
 
+_AROUND = 200
+"""Tokens of a call for a plan beside its instructions, the message and what there is to choose from."""
+_OF_BOOTSTRAP = 4
+"""The general instructions of an agent stand in the calls for a plan where they take one part in so many of them at most."""
 _SHARE = 2
 """What was done of a task takes at most one part in so many of its prompt."""
 Said = TypeVar("Said", bound=Message)
@@ -222,6 +240,37 @@ class LanguageModel(ChatPlanner):
 
     async def reflect(self, turn: TurnContext, draft: Draft) -> Answer[Reflection]:
         return await self._opening("reflect", turn, parse_text(parse_reflected), draft.answer)
+
+    async def understand(self, turn: TurnContext, asked: PlanQuestion, fault: Fault | None = None) -> Answer[ChosenPlan]:
+        return await self._interpreted("understand", turn, asked, fault, parse_chosen)
+
+    async def formulate(self, turn: TurnContext, asked: PlanQuestion, fault: Fault | None = None) -> Answer[FormulatedPlan]:
+        return await self._interpreted("formulate", turn, asked, fault, parse_formulated)
+
+    async def _interpreted(
+        self,
+        purpose: Purpose,
+        turn: TurnContext,
+        asked: PlanQuestion,
+        fault: Fault | None,
+        parse: Callable[[str], Said | Fault],
+    ) -> Answer[Said]:
+        """A call that shows what there is to choose from in place of a turn's plan; where room is short, without the agent's
+        general instructions."""
+        form = count(keys_of(asked.schema), self._budget)
+
+        def build(room: int) -> Prompt:
+            room -= form
+            agent = turn.agent
+            step = count(agent.prompts.get(purpose, ""), room) if agent is not None else 0
+            left = room - step - count(turn.user_text, room) - _AROUND
+            known = block_text((Line.of(line) for line in asked.known), max(0, min(left, room // _SHARE)))
+            shown = replace(turn, thought=replace(turn.thought, plan=known))
+            if agent is not None and count(agent.bootstrap, room) > room // _OF_BOOTSTRAP:
+                shown = replace(shown, agent=agent.model_copy(update={"bootstrap": ""}))
+            return fill_prompt(shown, lambda agent: opening_messages(purpose, agent, shown, fault, room))
+
+        return await self._calls.ask(purpose, build, self._budget, parse_text(parse), schema=asked.schema)
 
     def _model(self, turn: TurnContext) -> str | None:
         intent = turn.thought.intent

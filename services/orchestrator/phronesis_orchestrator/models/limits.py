@@ -22,10 +22,12 @@ Purpose = Literal[
     "evaluate",
     "criticise",
     "task_report",
+    "understand",
+    "formulate",
 ]
 """What a model is called for."""
 PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
-OptionalCall = Literal["intent", "preflight", "reflect", "summarise", "learn"]
+OptionalCall = Literal["intent", "preflight", "reflect", "summarise", "learn", "understand"]
 """Calls that a turn can do without: rules, or nobody, then do what they are for."""
 OPTIONAL_CALLS: frozenset[OptionalCall] = frozenset(get_args(OptionalCall))
 
@@ -58,10 +60,12 @@ class CallLimits:
 
 
 Limits = Mapping[Purpose, CallLimits]
-_LIGHT: frozenset[Purpose] = frozenset({"router", "summarise", "learn", "intent", "preflight", "evaluate"})
+_LIGHT: frozenset[Purpose] = frozenset({"router", "summarise", "learn", "intent", "preflight", "evaluate", "understand"})
 """Purposes of the light model, where the turn's tier names none."""
 _EFFORT: dict[Purpose, str] = {"final": "medium", "tools": "medium", "rewrite": "medium", "decompose": "medium"}
-_ONE_TRY: frozenset[Purpose] = frozenset({"preflight", "decompose", "evaluate", "criticise", "task_report"})
+_ONE_TRY: frozenset[Purpose] = frozenset(
+    {"preflight", "decompose", "evaluate", "criticise", "task_report", "understand", "formulate"}
+)
 ANSWER = 4_000
 """Tokens that the longest answers may have."""
 _SHARE = 4
@@ -81,6 +85,8 @@ _HOSTED_SECONDS: dict[Purpose, float] = {
     "evaluate": 3.0,
     "criticise": 10.0,
     "task_report": 30.0,
+    "understand": 5.0,
+    "formulate": 7.0,
 }
 _HOSTED_TOKENS: dict[Purpose, int] = {
     purpose: 2_000 if purpose in _LIGHT and purpose != "learn" else ANSWER for purpose in PURPOSES
@@ -90,7 +96,8 @@ _LOCAL_SECONDS: dict[Purpose, float] = {
     for purpose in PURPOSES
 }
 _LOCAL_TOKENS: dict[Purpose, int] = {
-    purpose: 256 if purpose in ("router", "classify", "intent", "evaluate", "criticise") else 512 for purpose in PURPOSES
+    purpose: 256 if purpose in ("router", "classify", "intent", "evaluate", "criticise", "understand") else 512
+    for purpose in PURPOSES
 }
 
 
@@ -112,7 +119,7 @@ class ProfileDefaults:
 
 PROFILES: Mapping[ModelProfile, ProfileDefaults] = {
     ModelProfile.HOSTED: ProfileDefaults(_HOSTED_SECONDS, _HOSTED_TOKENS, TRIES, 100, OPTIONAL_CALLS, 60.0, 5.0),
-    ModelProfile.LOCAL: ProfileDefaults(_LOCAL_SECONDS, _LOCAL_TOKENS, 2, 1, frozenset(), 840.0, 30.0),
+    ModelProfile.LOCAL: ProfileDefaults(_LOCAL_SECONDS, _LOCAL_TOKENS, 2, 1, frozenset({"understand"}), 840.0, 30.0),
 }
 
 

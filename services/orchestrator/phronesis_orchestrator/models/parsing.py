@@ -19,10 +19,12 @@ from ..tasks.plan import Plan
 from ..tasks.ports import Criticism, Verdict, WrittenReport
 from .leniency import find_object, nearest
 from .reasoner import (
+    ChosenPlan,
     Classification,
     ComposedReply,
     Draft,
     Fault,
+    FormulatedPlan,
     IntentDecision,
     LookAhead,
     ModelSummary,
@@ -338,6 +340,17 @@ def parse_reflected(said: str) -> Reflection | Fault:
     is_score = not isinstance(score, bool) and isinstance(score, int | float) and 0 <= score <= 1
     given: dict[str, Any] = {"score": score if is_score else None, "answer": answer}
     return validate_answer(Reflection, given, said)
+
+
+def parse_chosen(said: str) -> ChosenPlan | Fault:
+    """The kind of a plan with what it is about, or what is wrong with its form."""
+    return _parse_with(ChosenPlan, said)
+
+
+def parse_formulated(said: str) -> FormulatedPlan | Fault:
+    """A plan as it was written, or what is wrong with its form; its content is held against the ontology elsewhere."""
+    found = read_object(said)
+    return found if isinstance(found, Fault) else FormulatedPlan(plan=_shorten_texts(found))
 
 
 def _text(value: object) -> str:

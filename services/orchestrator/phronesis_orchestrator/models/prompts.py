@@ -210,6 +210,8 @@ def _messages(
     mode: str = "",
 ) -> list[ChatMessage]:
     template = template_with_notice(agent, purpose) if turn.thought.plan else find_template(agent, purpose)
+    if purpose == "tools" and parts.get("draft") and (proposed := agent.prompts.get("proposal", "").strip()):
+        template = f"{template.rstrip()}\n\n{proposed}"
     parts = _select_parts(parts, placeholders(template))
     mark = mark or new_boundary(_content(turn, parts))
     plan = turn.thought.plan if "plan" in placeholders(template) else ""
@@ -270,18 +272,32 @@ def cut_middle(text: str, limit: int) -> str:
 
 def with_keys(messages: Sequence[Mapping[str, Any]], schema: dict[str, Any]) -> list[ChatMessage]:
     """A prompt that lists the keys of its answer at its very end, for endpoints that hold a model to no schema."""
-    keys = ", ".join(f'"{name}": {_kind(told)}' for name, told in schema["properties"].items())
     *before, last = messages
-    asked = f"{last['content']}\n\nAnswer with one JSON object with exactly these keys: {{{keys}}}"
+    asked = f"{last['content']}\n\nAnswer with one JSON object with exactly these keys: {keys_of(schema)}"
     return [*map(dict, before), {**last, "content": asked}]
 
 
-def _kind(told: dict[str, Any]) -> str:
+def keys_of(schema: dict[str, Any]) -> str:
+    """The form of an answer in short, as a prompt shows it."""
+    named = schema.get("$defs", {})
+    lists = [f"{name}: {_kind(told, named)}" for name, told in named.items() if "enum" in told]
+    return "; ".join((_kind(schema, named), *lists))
+
+
+def _kind(told: dict[str, Any], named: Mapping[str, Any]) -> str:
+    """A schema as a person would write it down; `named`: what its references stand for, of which lists are said once."""
+    if "$ref" in told:
+        name = told["$ref"].rpartition("/")[2]
+        return name if "enum" in named[name] else _kind(named[name], named)
     if "enum" in told:
         return " or ".join(json.dumps(one) for one in told["enum"])
+    if "anyOf" in told:
+        return " or ".join(_kind(one, named) for one in told["anyOf"])
     kind = told.get("type", "value")
     if kind == "array":
-        return f"[{_kind(told.get('items', {}))}, ...]"
+        return f"[{_kind(told.get('items', {}), named)}, ...]"
+    if kind == "object" and "properties" in told:
+        return "{" + ", ".join(f'"{name}": {_kind(one, named)}' for name, one in told["properties"].items()) + "}"
     return " or ".join(kind) if isinstance(kind, list) else str(kind)
 
 
@@ -302,7 +318,7 @@ def _values(purpose: str, agent: AgentProfile, turn: TurnContext, mark: str, par
         "boundary": mark,
         "directive": turn.directive.value,
         "directive_text": agent.directives.get(turn.directive.value, ""),
-        "schema": json.dumps(SHOWN[purpose]),
+        "schema": json.dumps(SHOWN.get(purpose, {})),
     }
 
 
@@ -342,7 +358,7 @@ def inquiry_messages(
         BadTemplate: a prompt is missing, or there is no room for a turn.
     """
     opening = budget // (2 if budget < _SMALL else _OF_OPENING)
-    opened = opening_messages("tools", agent, turn, None, opening, inquiry.mark, inquiry.mode)
+    opened = opening_messages("tools", agent, turn, None, opening, inquiry.mark, inquiry.mode, inquiry.proposal or None)
     closed = _closing(agent, inquiry, fault, budget // _OF_REPAIR)
     offered = count(json.dumps(fit_tools(inquiry.tools, budget)), budget)
     room = budget - offered - prompt_size([*opened, *closed], "tools", budget)

@@ -269,6 +269,8 @@ class Inquiry:
     rounds: list[tuple[Move, tuple[CallResult, ...]]] = field(default_factory=list)
     closing: bool = False
     """Whether the model must answer now and may call nothing more."""
+    proposal: str = ""
+    """What the rules found for the message on record, where they found something to be sure of."""
 
 
 @runtime_checkable
@@ -332,6 +334,55 @@ class Reflection(Message):
     """From 0 to 1; `None` where the model gave no such number."""
     answer: str = ""
     """Empty where the draft stands."""
+
+
+class WordMeaning(Message):
+    """What words of a message stand for."""
+
+    said: str = Field(max_length=200)
+    means: str = Field(max_length=200)
+
+
+class ChosenPlan(Message):
+    """The kind of plan that a message becomes, what it is about, and what the words mean that rules do not know."""
+
+    kind: str
+    """`none` where no plan says it."""
+    about: tuple[str, ...] = Field(default=(), max_length=40)
+    words: tuple[WordMeaning, ...] = Field(default=(), max_length=20)
+
+
+class FormulatedPlan(Message):
+    """A plan as a model wrote it: names in place of things, and nothing checked yet."""
+
+    plan: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class PlanQuestion:
+    """What a model is asked on the way to a plan."""
+
+    known: tuple[str, ...]
+    """Lines of what it may choose from, the most telling first."""
+    schema: dict[str, Any]
+    """The form of its answer."""
+
+
+@runtime_checkable
+class Interpreter(Protocol):
+    """A reasoner that can make a plan of a message that rules do not understand, in two short steps."""
+
+    async def understand(self, turn: TurnContext, asked: PlanQuestion, fault: Fault | None = None) -> Answer[ChosenPlan]:
+        """Choose the kind of plan. Raises `CallFailed`.
+
+        Args:
+            turn: the context package.
+            asked: the kinds and names to choose from.
+            fault: the earlier answer to repair.
+        """
+
+    async def formulate(self, turn: TurnContext, asked: PlanQuestion, fault: Fault | None = None) -> Answer[FormulatedPlan]:
+        """Write the plan in the form of its kind. Raises `CallFailed`."""
 
 
 @runtime_checkable

@@ -60,6 +60,9 @@ OPTIONAL: Mapping[str, frozenset[str]] = {
     "evaluate": _WORK,
     "criticise": _WORK | {"draft"},
     "task_report": _WORK,
+    "understand": _WORK,
+    "formulate": _WORK,
+    "proposal": frozenset({"draft"}),
 }
 """Prompts that an agent may have: without `summarise` rules alone put older turns in short, without `learn` they alone draw
 facts from ended ones, without `intent` they alone say what a message is, and without the others nobody looks ahead, looks back,

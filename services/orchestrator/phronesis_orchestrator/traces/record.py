@@ -55,7 +55,7 @@ def measure(tracing: Tracing, metric: Metric, span: str, label: str) -> Iterator
 
 MOST_BYTES = 2_000_000
 """Bytes of the answers that are recorded of one turn; a replay of what is beyond them is told that it is not recorded."""
-_NOTED = ("mode", "tone", "tier", "intent", "decision", "plan")
+_NOTED = ("mode", "tone", "tier", "intent", "decision", "plan", "planning", "prose")
 """What a line of progress may say that belongs in the trace."""
 
 

@@ -23,6 +23,8 @@ from phronesis_contracts.twin import DIAGNOSE_GAPS
 
 from .record import Question, StoredRecord, list_memories
 
+_NOTES = ("mode", "tone", "tier", "intent", "decision", "planning", "prose")
+"""Fields of a trace that a turn noted as they are."""
 _DEEPEST = 6
 """Levels of an answer that are looked through for nodes."""
 
@@ -38,7 +40,7 @@ def build_trace(turn: Turn, record: StoredRecord, calls: tuple[ModelCalled, ...]
         release=record.release,
         arms=record.arms,
         plan=tuple(map(str, plan)) if isinstance(plan, list | tuple) else (str(plan),),
-        **{name: str(notes[name]) for name in ("mode", "tone", "tier", "intent", "decision") if notes.get(name) is not None},
+        **{name: str(notes[name]) for name in _NOTES if notes.get(name) is not None},
         stages=record.stages,
         memories=tuple(
             UsedMemory(id=one.id, kind=one.kind, score=one.score, forgotten=one.id in forgotten)

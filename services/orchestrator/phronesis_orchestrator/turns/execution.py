@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from opentelemetry.trace import SpanKind
 
@@ -36,7 +36,7 @@ from ..agents.tools import may_read
 from ..approvals.policy import ApprovalAnswers
 from ..ledger.budgets import NO_LEDGER, Ledger, make_entry, sum_costs
 from ..ledger.usage import CallUsage, admission
-from ..metrics import INSTRUCTION_TOKENS, STAGE, STEP
+from ..metrics import INSTRUCTION_TOKENS, MODEL_PLANS, MODEL_PROSE, STAGE, STEP
 from ..models.live import live_sink
 from ..models.reasoner import Answer, CallFailed, Fault, Value, current_call
 from ..settings import OrchestratorSettings
@@ -58,6 +58,8 @@ from .live import LiveText
 from .ports import Journal, Neighbours
 from .turn import AlreadyBegun, Claim
 
+Outcome = Literal["accepted", "repaired", "rejected", "failed", "none"]
+"""What became of something that a model was asked to make; `none` where it said that it cannot."""
 Stored = TypeVar("Stored")
 Given = TypeVar("Given", bound=Message)
 current_step: ContextVar[str] = ContextVar("at_hand", default="")
@@ -330,6 +332,11 @@ class TurnRun:
         """Mark the reply: it was made without `part`."""
         if part not in self.degraded:
             self.degraded.append(part)
+
+    def judge(self, what: Literal["planning", "prose"], outcome: Outcome) -> None:
+        """Count what became of a model's plan or reply, and note it in the trace."""
+        self.record.note({what: outcome})
+        self.tracing.metrics.count(MODEL_PLANS if what == "planning" else MODEL_PROSE, outcome)
 
     def instructions(self, tokens: int) -> None:
         """Count tokens of instructions that were loaded."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -21,8 +21,9 @@ from phronesis_contracts.orchestrator import Directive, Source
 from ..agents.documents import cite, find_passages
 from ..agents.presentation import sanitize_answer, sanitize_text
 from ..agents.tools import RECORDS, may_read
-from ..models.reasoner import MAX_PHRASE, TurnContext
+from ..models.reasoner import MAX_PHRASE, Interpreter, TurnContext
 from ..turns.execution import TurnRun
+from .asking_model import ask_model
 from .confidence import confidence
 from .executor import execute
 from .finding import Finding
@@ -56,8 +57,10 @@ from .plan import (
 )
 from .planner import is_own, is_question, understand
 from .reader import TwinReader
+from .reading import parse_number
 from .schema import Schema
 from .search import Passage, Quote, attached, passages_of, quote, telling, things_about
+from .taken import Taken, say_taken
 from .wording import Wording, Written
 from .writer import write
 
@@ -94,23 +97,28 @@ class RuleAnswer:
     sources: tuple[Source, ...] = ()
     """What supports the answer, and nothing else."""
     focus: Focus | None = None
+    taken: Taken | None = None
+    """How the message was understood, where a model made the plan; it stands in the text, too."""
 
 
-async def answer_by_rules(running: TurnRun, turn: TurnContext, *, quotes: bool = True) -> RuleAnswer:
+async def answer_by_rules(
+    running: TurnRun, turn: TurnContext, *, quotes: bool = True, model: Interpreter | None = None
+) -> RuleAnswer:
     """Answer the turn's message. A part that is away is left out, and marks the reply.
 
     Args:
         quotes: whether what no plan answers is looked for in documents and memory, and quoted; a model reads those itself.
+        model: who is asked for a plan where the rules have none.
 
     Raises:
         ServiceError: the twin is asked about, and cannot be read.
     """
-    return await _Answering(running, turn, quotes).answer()
+    return await _Answering(running, turn, quotes, model).answer()
 
 
 class _Answering:
-    def __init__(self, running: TurnRun, turn: TurnContext, quotes: bool) -> None:
-        self._running, self._turn, self._quotes = running, turn, quotes
+    def __init__(self, running: TurnRun, turn: TurnContext, quotes: bool, model: Interpreter | None) -> None:
+        self._running, self._turn, self._quotes, self._model = running, turn, quotes, model
         self._text = " ".join((turn.user_text or "").split())
         self._language = detect(self._text, turn.focus.language)
         self._analyst = turn.agent is not None and RECORDS in turn.agent.stages
@@ -121,6 +129,8 @@ class _Answering:
             understood = await self._understand(lexicon)
             if lexicon is not None and isinstance(understood.plan, Unknown) and understood.plan.reason == "words":
                 understood, lexicon = await self._in_another_language(understood, lexicon)
+            if lexicon is not None and self._model is not None and self._may_read(AnswerSource.TWIN):
+                understood = await ask_model(self._running, self._model, self._turn, understood, lexicon) or understood
             if self._quotes:
                 decision = "respond_directly" if isinstance(understood.plan, Talk | Compose) else "query_memory"
                 log.info("the router decided: %s", decision)
@@ -158,6 +168,9 @@ class _Answering:
         if understood.notes and isinstance(understood.plan, DATA_PLANS) and self._may_read(AnswerSource.TWIN):
             said = words.sentence("mended", mended=", ".join(understood.notes))
             answer = replace(answer, written=replace(answer.written, text=f"{answer.written.text}\n\n{said}"))
+        if understood.by == "model" and answer.finding is not None:
+            taken = say_taken(understood, words)
+            answer = replace(answer, written=replace(answer.written, text=taken.around(answer.written.text)), taken=taken)
         if "media" in self._running.degraded:
             answer = replace(
                 answer, written=replace(answer.written, text=f"{answer.written.text}\n\n{words.sentence('unread')}")
@@ -229,10 +242,10 @@ class _Answering:
                 return await self._about_user(understood, plan, lexicon, schema, words)
             case Compose() if self._from_memory_first(plan):
                 found = await self._searched(understood, words)
-                return found or self._said(understood, write(None, plan, schema, words.language), "F", _NO_ANSWER)
+                return found or self._said(understood, self._not_composed(plan, schema, words), "F", _NO_ANSWER)
             case Compose():
                 mode: Mode = "D" if plan.task == "suppose" else "F"
-                return self._said(understood, write(None, plan, schema, words.language), mode, _NO_ANSWER)
+                return self._said(understood, self._not_composed(plan, schema, words), mode, _NO_ANSWER)
             case Search():
                 found = await self._searched(understood, words, plan.text)
                 return found or await self._unknown(understood, Unknown(reason="empty", words=self._text[:200]), schema, words)
@@ -243,6 +256,11 @@ class _Answering:
     def _from_memory_first(self, plan: Compose) -> bool:
         """Whether an order to explain or sum up may be answered by quoting what is stored."""
         return plan.task in ("explain", "summarise") and not self._analyst
+
+    def _not_composed(self, plan: Compose, schema: Schema, words: Wording) -> Written:
+        if "model" in self._running.degraded:  # there is one, and it failed
+            return Written(words.sentence("compose_away", task=words.raw("tasks")[plan.task]))
+        return write(None, plan, schema, words.language)
 
     def _said(self, understood: Understood, written: Written, mode: Mode, sure: float, **more: object) -> RuleAnswer:
         return RuleAnswer(understood, written, sure, mode, **more)  # type: ignore[arg-type]
@@ -300,7 +318,7 @@ class _Answering:
     async def _of_twin(self, understood: Understood, lexicon: Lexicon | None, schema: Schema) -> RuleAnswer:
         assert lexicon is not None, "only a lexicon makes a plan of the twin"
         plan, running = understood.plan, self._running
-        with running.phase("3 recall"):
+        with self._phase("3 recall"):
             try:
                 twin = TwinReader(running.neighbours, running.claim.who, schema)
                 plan, finding = await _with_text(plan, await execute(plan, twin), twin, lexicon)
@@ -658,19 +676,23 @@ _NUMBER = re.compile(r"\d(?:[\d.,\u00a0]*\d)?")
 def is_grounded(answer: RuleAnswer) -> bool:
     """Whether an answer states what is on record, surely enough for a model to write about it."""
     kind = isinstance(answer.understood.plan, DATA_PLANS) or bool(answer.sources)
-    return kind and answer.sure >= _GROUNDED
+    guessed = answer.understood.certainty if answer.understood.by == "model" else 1.0  # which is said beside it
+    return kind and answer.sure >= _GROUNDED * guessed
 
 
-def keeps_facts(text: str, facts: str) -> bool:
+def keeps_facts(text: str, facts: str, also: Callable[[float], bool] = lambda figure: False) -> bool:
     """Whether a text states what was found and no figure beside it.
 
     Args:
         text: what a model wrote.
         facts: the answer that it was to be written from, whose values stand in bold.
+        also: whether a figure may stand beside them, since it was read elsewhere.
     """
     said, known = _plain(text), _plain(facts)
     values = [_plain(one) for one in _BOLD.findall(facts)[:_MOST_FACTS]]
-    return all(value in said for value in values) and all(number in known for number in _NUMBER.findall(said))
+    return all(value in said for value in values) and all(
+        number in known or ((figure := parse_number(number)) is not None and also(figure)) for number in _NUMBER.findall(said)
+    )
 
 
 def _plain(text: str) -> str:

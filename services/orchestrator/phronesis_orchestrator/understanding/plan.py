@@ -316,6 +316,10 @@ class Understood(Message):
     """How sure the planner is, before anything was read: spelling that was mended and guesses between readings lower it."""
     notes: tuple[str, ...] = ()
     """What was assumed, for the trace: spelling that was mended, a year that was not stated."""
+    by: Literal["rules", "model"] = "rules"
+    """Who made the plan."""
+    glosses: tuple[tuple[str, str, str], ...] = ()
+    """Words that no rule knows, with the sort and the name of what a model took them for."""
 
 
 class QuotedSource(Message):

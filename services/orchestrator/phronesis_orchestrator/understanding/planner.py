@@ -42,7 +42,8 @@ def understand(text: str, lexicon: Lexicon | None, focus: Focus, language: Langu
     own = personal and is_own(text, language)
     if of_data is not None and not isinstance(of_data.plan, Unknown) and not own:
         return of_data
-    task = language.recognise(text, "compose")
+    every = (language, *(other for other in languages().values() if other is not language))
+    task = next((found for one in every if (found := one.recognise(text, "compose")) is not None), None)
     if task is not None and not (own and task == "explain"):
         return Understood(plan=Compose(task=task, text=text[:4_000]), language=language.name)
     data_like = of_data is not None and of_data.plan.kind == "unknown" and of_data.plan.detail.get("about") == "data"
