@@ -65,6 +65,33 @@ async def test_a_follow_up_goes_on_from_what_was_answered(asker: Asker, turns: t
     assert told in answer.answer.replace("**", "")
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("which ends first, Crossrail or Type 31, in 2022?", "Crossrail Programme"),
+        ("is the Type 26 programme finishing later than Type 31 as of 2023", "Yes"),
+        ("which department spends the most in 2022", "DFT has the highest total whole-life cost"),
+        ("what does MOJ spend in total in 2023", "MOJ"),
+        ("Which projects of the Home Office cost over a billion in 2023?", "Police Uplift Programme"),
+        ("Which departments have no amber projects in 2023?", "no"),
+        ("Is there a project called Crossrail Programme in 2022?", "Yes"),
+        ("What projects were there in 2021 but not in 2022?", "2021"),
+        ("Welches Ministerium führt das Making-Tax-Digital-Projekt?", "HMRC"),
+        ("What do all the 2022 projects cost together over their whole life?", "£495,520 million"),
+    ],
+)
+async def test_people_put_it_in_other_words(asker: Asker, text: str, told: str) -> None:
+    answer = await asker.ask(text)
+    assert told in answer.answer.replace("**", "")
+    assert answer.confidence > CONFIDENT, answer.answer
+
+
+async def test_two_things_that_no_year_holds_both_of_are_not_put_in_order(asker: Asker) -> None:
+    answer = await asker.ask("which ends first, Crossrail or HS2")
+    assert answer.confidence <= CONFIDENT
+    assert "cannot say which comes first" in answer.answer
+
+
 async def test_a_few_things_do_not_join_or_leave_the_data(asker: Asker) -> None:
     before = ("Which DFT projects were new in 2022?", "what do they cost")
     answer = await asker.ask("and which ones left that year?", *before)

@@ -213,6 +213,9 @@ class Composition:
             if item.at not in self.used
             for type in {one[0] for kind in ("property", "superlative", "value") for one in item.of(kind)}
         ]
+        if not owned and self.has("money"):
+            linked = {refs[0].type for item in self.open("entity") for refs in item.of("entity") if refs}
+            owned = [one for one in types for other in linked if self.view.between(one, other) and self.main_money(one)]
         if not owned:
             return None
         return max(types, key=lambda type: (owned.count(type), self.support(type), len(self.view.things(type))), default=None)

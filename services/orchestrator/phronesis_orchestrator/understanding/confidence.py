@@ -33,7 +33,7 @@ def confidence(finding: Finding, understood: Understood, degraded: int = 0) -> f
         understood: how the message was understood, with its certainty.
         degraded: how many parts of the turn failed open.
     """
-    if finding.outcome in ("too_many", "unordered"):
+    if finding.outcome in ("too_many", "unordered", "incomparable"):
         return 0.0
     whole = finding.known + finding.unknown
     share = max(finding.known / whole, _SHARE_AT_LEAST) if whole else 1.0

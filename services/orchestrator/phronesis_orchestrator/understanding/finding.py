@@ -11,8 +11,9 @@ from phronesis_contracts.twin import GroupBy
 from .plan import EntityRef
 
 Row = dict[str, Any]
-Outcome = Literal["found", "empty", "too_many", "unordered", "no_way"]
+Outcome = Literal["found", "empty", "too_many", "unordered", "incomparable", "no_way"]
 """`empty`: nothing fits; `too_many`: more than one answer lists; `unordered`: what was to rise or be ranked has no order;
+`incomparable`: of two things that were to be held against each other, one has no value;
 `no_way`: two things are not linked within the steps that are looked at."""
 
 

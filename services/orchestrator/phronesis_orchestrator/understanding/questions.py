@@ -158,6 +158,8 @@ def _things(made: Composition) -> tuple[EntityRef, ...]:
         if heads or made.has("count", *MEASURES, "most", "least", "superlative"):
             return ()
         return tuple(ref for ref in refs)
+    if made.has("money") and made.main_money(type) is None and _spent(made, type):
+        return ()
     owners = {
         t
         for one in made.open("property", "value", "superlative")
@@ -166,7 +168,7 @@ def _things(made: Composition) -> tuple[EntityRef, ...]:
     }
     if heads and not all(_names(one, type) for one in heads):
         return tuple(refs) if made.has("missing", "connect") or (_is_yes_or_no(made) and len(refs) == 1) else ()
-    sized = not heads and len(refs) == 2 and _is_yes_or_no_order(made)
+    sized = not heads and len(refs) == 2 and _orders_two(made)
     of_set = made.has("count", "superlative", "most", "least", "group", "joined", "left", "share", "ratio")
     if of_set and not sized and not _counts_property(made, type):
         return ()
@@ -195,17 +197,20 @@ def _counts_property(made: Composition, type: str) -> bool:
     return made.has("count") and bool(numbers) and not made.has("superlative", "most", "least", "group")
 
 
-def _is_yes_or_no_order(made: Composition) -> bool:
-    """Is X more expensive than Y?"""
-    first = made.reading.items[0].text.casefold() if made.reading.items else ""
-    asks = first in made.reading.language.words.get("yes_or_no", ())
+def _orders_two(made: Composition) -> bool:
+    """Is X more expensive than Y? Which ends first, X or Y?"""
+    asks = _begins_yes_or_no(made) or made.reading.has("or")
     return asks and made.has("superlative") and not made.has("count", "group", "joined", "left", "share", "ratio")
+
+
+def _begins_yes_or_no(made: Composition) -> bool:
+    first = made.reading.items[0].text.casefold() if made.reading.items else ""
+    return first in made.reading.language.words.get("yes_or_no", ())
 
 
 def _is_yes_or_no(made: Composition) -> bool:
     """Does X have a vendor?"""
-    first = made.reading.items[0].text.casefold() if made.reading.items else ""
-    return first in made.reading.language.words.get("yes_or_no", ()) and not made.has("value", "superlative", "most", "least")
+    return _begins_yes_or_no(made) and not made.has("value", "superlative", "most", "least")
 
 
 def _of_things(made: Composition) -> Plan | None:
@@ -242,7 +247,7 @@ def _which_of_them(made: Composition, type: str, refs: tuple[EntityRef, ...], ye
     superlative = next((i for i in made.open("superlative") if any(one[0] == type for one in i.of("superlative"))), None)
     sized = made.has("more", "less", "superlative", "most", "least", "largest", "smallest", "earliest", "latest")
     sized = sized or (
-        _is_yes_or_no(made)
+        _begins_yes_or_no(made)
         and made.has("compare_greater", "compare_less", "before", "after")
         and not made.has("number", "amount")
     )
@@ -265,7 +270,7 @@ def _which_of_them(made: Composition, type: str, refs: tuple[EntityRef, ...], ye
     if not all(years[-1] in ref.years for ref in refs) and len(refs) == 2:
         raise NotUnderstood(Unknown(reason="unsupported", words=made.reading.text[:200]))  # no year has both
     of = Selection(type=type, years=years[-1:], among=refs)
-    expect = refs[0] if _is_yes_or_no(made) else None
+    expect = refs[0] if _begins_yes_or_no(made) else None
     return Rank(of=of, by=property, descending=descending, limit=len(refs), expect=expect)
 
 
@@ -608,6 +613,12 @@ def _most_of_others(made: Composition, type: str, level: Level | None) -> Plan |
     return None
 
 
+def _spent(made: Composition, type: str) -> list[tuple[str, str, bool | None]]:
+    """What a thing without money of its own spends: the main figure in money of what it is linked to."""
+    linked = [one.name for one in made.view.ontology.types if one.name != type and made.view.between(type, one.name)]
+    return [(other, money, None) for other in linked if (money := made.main_money(other)) is not None]
+
+
 def _largest_group(made: Composition, type: str, size: Item | None) -> Plan | None:
     """Which department has the highest total cost: a figure of another type, for each of this one."""
     owners = [
@@ -616,6 +627,8 @@ def _largest_group(made: Composition, type: str, size: Item | None) -> Plan | No
         for kind in ("property", "superlative")
         for one in item.of(kind)
     ]
+    if not owners and made.has("money") and made.main_money(type) is None:
+        owners = _spent(made, type)
     if not owners or any(owner == type for owner, _, _ in owners):
         return None
     joined = [one for one in owners if made.view.between(type, one[0]) and made.kind(one[0], one[1]) == "number"]
@@ -625,7 +638,7 @@ def _largest_group(made: Composition, type: str, size: Item | None) -> Plan | No
     measure = next((MEASURES[name] for name in ("median", "mean", "sum") if made.has(name)), "sum")
     via, _ = made.link(type, owner, None)
     down = descending if descending is not None else not (size is not None and size.has("least", "smallest"))
-    made.take(size, *made.open("superlative", *MEASURES))
+    made.take(size, *made.open("superlative", "money", *MEASURES))
     made.take(*[item for item in made.open("property") if any((t, p) == (owner, property) for t, p in item.of("property"))])
     limit = made.limit() or 1
     made.take(*made.open("list", "rank"))

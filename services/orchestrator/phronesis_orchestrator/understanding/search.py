@@ -21,6 +21,8 @@ _SUPPORT = 0.7
 """The share of a question's telling words that a source has to hold, in its title and a few of its sentences together."""
 _SUPPORT_GIVEN = 0.5
 """The same of what the person attached to the conversation, which most questions in it are about."""
+_SEVERAL, _MOST = 3, 0.75
+"""Of a topic of so many telling words, this share is enough."""
 _UNDER = 5
 """Lines that are quoted of what stands under a heading, itself included."""
 _PRIOR = 0.4
@@ -113,7 +115,7 @@ def quote(
 
 
 def things_about(topic: str, passages: Sequence[Passage], language: Language, most: int = 5) -> tuple[Quote, ...]:
-    """The things whose texts hold every telling word of a topic, each with its best sentences; best first.
+    """The things whose texts hold the telling words of a topic, each with its best sentences; best first.
 
     Args:
         topic: what the things are to be about.
@@ -123,8 +125,11 @@ def things_about(topic: str, passages: Sequence[Passage], language: Language, mo
     terms = replace(_terms(topic, [_source_stems(one, language) for one in passages], frozenset(), language), names=frozenset())
     if not terms.weights:
         return ()
-    found = [one for one in (_best(passage, terms, language) for passage in passages) if one is not None and one.support == 1.0]
-    found.sort(key=lambda one: -one.passage.score)
+    enough = _MOST if len(terms.weights) >= _SEVERAL else 1.0
+    found = [
+        one for one in (_best(passage, terms, language) for passage in passages) if one is not None and one.support >= enough
+    ]
+    found.sort(key=lambda one: (-round(one.support, 1), -one.passage.score))
     return tuple({one.passage.title: one for one in reversed(found)}.values())[::-1][:most]
 
 

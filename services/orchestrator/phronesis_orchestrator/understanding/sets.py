@@ -102,6 +102,8 @@ async def rank(plan: Rank, twin: TwinReader) -> Finding:
     if not ranked:
         notes = (Note("nothing_known", {"n": total, "property": plan.by, "type": of.type}),) if total else ()
         return replace(await nothing(of, twin, notes), total=total, unknown=lacking)
+    if len(of.among) == 2 and len(ranked) < 2:
+        return Finding(outcome="incomparable")
     kept = first_rows(ranked[plan.position - 1 :], plan.limit)
     level = (Note("level", {"n": len(kept) - plan.limit}),) if len(kept) > plan.limit else ()
     return Finding(

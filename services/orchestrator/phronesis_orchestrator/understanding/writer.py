@@ -46,8 +46,8 @@ def write(finding: Finding | None, plan: Plan, schema: Schema, language: str, te
         return _without_data(plan, words, text)
     if finding.outcome == "too_many":
         return Written(words.sentence("too_many", finding.total or 1))
-    if finding.outcome == "unordered":
-        return Written(words.sentence("unordered"))
+    if finding.outcome in ("unordered", "incomparable"):
+        return Written(words.sentence(finding.outcome))
     written = _said(finding, plan, words)
     notes = [said for note in finding.notes if (said := say_note(note, words))]
     charts_with_data = tuple(chart for chart in written.charts if chart.data)
