@@ -15,6 +15,7 @@ from phronesis_contracts.memory import AugmentedMemoryContext, ContextItem
 
 from ..agents.text import node_year, sentences, shorten
 from .language import Language, Sense, Token, fold
+from .tables import figures_of, is_row, spell_tables
 
 _MEDIA = frozenset(kind.value for kind in MediaKind)
 _SUPPORT = 0.7
@@ -25,6 +26,8 @@ _SEVERAL, _MOST = 3, 0.75
 """Of a topic of so many telling words, this share is enough."""
 _UNDER = 5
 """Lines that are quoted of what stands under a heading, itself included."""
+_SUPPORT_ROW = 0.3
+"""The same of a row that holds a question's names, where it asks who: what somebody does stands in no cell."""
 _PRIOR = 0.4
 """By how much more support another source has to be preferred to what was attached."""
 _MENDED = 4
@@ -192,6 +195,10 @@ def _sort_of(tokens: Sequence[Token], language: Language) -> str:
 
 def _fits(lines: Sequence[str], terms: _Terms, language: Language) -> bool:
     """Whether sentences hold the sort of thing that is asked for: a time, a name, or a number."""
+    if terms.sort == "how_many" and (rows := [line for line in lines if is_row(line)]):
+        # A figure of a row is the one that is asked for if its column is.
+        asked = {language.stem(word) for row in rows for column in figures_of(row) for word in _words(column)}
+        return bool(asked & terms.weights.keys())
     said = [token for line in lines for token in language.tokens(line)]
     kinds = {sense.kind for token in said for sense in language.phrases.get((token.stem,), ())}
     match terms.sort:
@@ -243,7 +250,8 @@ def _words(text: str) -> list[str]:
 
 
 def _best(passage: Passage, terms: _Terms, language: Language) -> Quote | None:
-    listed = sentences(passage.text)[:_LOOK_AT]
+    text = spell_tables(passage.text) if passage.kind in _MEDIA else passage.text
+    listed = sentences(text)[:_LOOK_AT]
     if not listed:
         return None
     if not terms.weights:
@@ -275,7 +283,10 @@ def _best(passage: Passage, terms: _Terms, language: Language) -> Quote | None:
     named = not terms.names or len(terms.names & covered) >= _NAMES * len(terms.names)
     others = terms.weights.keys() - terms.names
     about = not given and terms.names and not covered & others and (others or terms.unheld)
-    if support < (_SUPPORT_GIVEN if given else _SUPPORT) or not named or about:
+    enough = _SUPPORT_GIVEN if given else _SUPPORT
+    if terms.names and terms.sort == "who" and is_row(listed[chosen[0]]):
+        enough = _SUPPORT_ROW
+    if support < enough or not named or about:
         return None
     quoted = [n for place in chosen for n in _with_heading(place, words)]
     if given:  # rows of a table

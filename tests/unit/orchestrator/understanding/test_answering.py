@@ -250,3 +250,27 @@ async def test_a_short_follow_up_to_what_was_about_the_speaker_is_asked_of_what_
     neighbours = FakeNeighbours(memory=NOTHING)
     reply = await answered("and the colour?", neighbours, history=said, focus=Focus(personal=True))
     assert "orange" in reply.user_response
+
+
+STAFF = "name,team,start,room\nMei Lin,Design,2020-01-02,B12\nAmara Oke,Design,2019-03-01,B14\nLars Holt,Sales,2021-09-15,A03"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("which room is Mei Lin in?", ("room: B12",)),
+        ("when did Lars Holt start?", ("start: 2021-09-15",)),
+        ("who works in Design?", ("Mei Lin", "Amara Oke")),
+    ],
+)
+async def test_a_row_of_an_attached_table_is_quoted_with_the_names_of_its_columns(text: str, told: tuple[str, ...]) -> None:
+    neighbours = FakeNeighbours(memory=NOTHING, documents={"m1": document(STAFF, "staff.csv")})
+    reply = await answered(text, neighbours, ("m1",))
+    assert [one in reply.user_response for one in told] == [True] * len(told), reply.user_response
+
+
+@pytest.mark.parametrize("text", ["how many people work in Design?", "What is Lars Holt's phone number?"])
+async def test_what_no_column_of_an_attached_table_says_is_not_answered_from_it(text: str) -> None:
+    neighbours = FakeNeighbours(memory=NOTHING, documents={"m1": document(STAFF, "staff.csv")})
+    reply = await answered(text, neighbours, ("m1",))
+    assert reply.sources == (), reply.user_response
