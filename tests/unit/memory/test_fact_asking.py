@@ -50,17 +50,42 @@ HELD = known(
 )
 
 
-def answers(question: str) -> list[str]:
+def answers(question: str, held: list[StoredFact] | None = None) -> list[str]:
     """The answers to a question, as the store would choose them."""
+    facts = HELD if held is None else held
     wanted = read_question(question)
     if wanted is None:
         return []
-    subjects = {normalize(one) for one in ([USER] if wanted.subject == USER else names_of(wanted.subject, HELD))}
+    subjects = {normalize(one) for one in ([USER] if wanted.subject == USER else names_of(wanted.subject, facts))}
     names = {name for one in wanted.predicates for name in (normalize(one), predicate_of(one).name)}
     near = [
-        fact for fact in HELD if wanted.by_words or (normalize(fact.subject) in subjects and normalize(fact.predicate) in names)
+        fact
+        for fact in facts
+        if wanted.by_words or (normalize(fact.subject) in subjects and normalize(fact.predicate) in names)
     ]
     return [words_to_user(fact, language_of(question)) for fact, _ in choose(wanted, near)]
+
+
+@pytest.mark.parametrize(
+    ("said", "question", "answer"),
+    [
+        ("I moved to Cardiff last week", "which city is home for me", ["You live in Cardiff."]),
+        ("My favourite band is Blur", "what band do I like best?", ["Your favourite band is Blur."]),
+        ("My rent is 950 euros a month", "how much rent do I pay?", ["Your rent is 950 euros a month."]),
+        ("I drive a red Volvo", "what colour is my car?", ["You drive a red Volvo."]),
+        ("I'm learning Portuguese", "which language am I learning?", ["You study Portuguese."]),
+        ("Call me Max", "what name do I go by", ["You are called Max."]),
+        ("Shellfish makes me ill", "do I have any allergies?", ["You are allergic to Shellfish."]),
+        ("My doctor is Dr Osei at the Park Clinic", "who is my doctor?", ["Your doctor is Dr Osei."]),
+        (
+            "My flight to Madrid leaves at 7:40 on Tuesday",
+            "when is my flight?",
+            ["You plan: flight to Madrid leaves at 7:40 on Tuesday."],
+        ),
+    ],
+)
+def test_a_question_in_other_words_than_the_statement_is_answered(said: str, question: str, answer: list[str]) -> None:
+    assert answers(question, known(said)) == answer
 
 
 @pytest.mark.parametrize(

@@ -105,8 +105,8 @@ def _wanted(ask: Ask, match: re.Match[str], language: Language) -> Wanted | None
     if thing is not None and (not thing or len(thing.split()) > 8):
         return None
     base = Wanted(subject, (), thing or None, yes_or_no=thing is not None, negated=ask.negated, soft=ask.soft)
-    if ask.predicates == ("{noun}",) or ask.predicates == ("{rel}",):
-        return _by_noun(groups.get("noun") or groups.get("rel") or "", base, language)
+    if len(ask.predicates) == 1 and ("{noun}" in ask.predicates[0] or "{rel}" in ask.predicates[0]):
+        return _by_noun(fill(ask.predicates[0], groups), base, language)
     holds = (frozenset(stems(ask.about)),) if ask.about else ()
     return replace(base, predicates=ask.predicates, holds=holds)
 
