@@ -77,11 +77,6 @@ def answers(question: str, held: list[StoredFact] | None = None) -> list[str]:
         ("Call me Max", "what name do I go by", ["You are called Max."]),
         ("Shellfish makes me ill", "do I have any allergies?", ["You are allergic to Shellfish."]),
         ("My doctor is Dr Osei at the Park Clinic", "who is my doctor?", ["Your doctor is Dr Osei."]),
-        (
-            "My flight to Madrid leaves at 7:40 on Tuesday",
-            "when is my flight?",
-            ["You plan: flight to Madrid leaves at 7:40 on Tuesday."],
-        ),
     ],
 )
 def test_a_question_in_other_words_than_the_statement_is_answered(said: str, question: str, answer: list[str]) -> None:
