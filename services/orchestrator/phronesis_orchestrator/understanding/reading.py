@@ -44,6 +44,10 @@ class Item:
         """Whether it may be of one of the kinds."""
         return any(sense.kind in kinds for sense in self.senses)
 
+    def names_type(self, type: str) -> bool:
+        """Whether it may be a word for a type."""
+        return any(one == type for one, _ in self.of("type"))
+
     def only(self, *kinds: str) -> Item:
         """The item with the senses of these kinds alone."""
         return replace(self, senses=tuple(sense for sense in self.senses if sense.kind in kinds))

@@ -1,0 +1,410 @@
+"""Questions about a set: lists, figures, groups, rankings, comparisons, and what is missing in it."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from phronesis_contracts.twin import GroupBy, Level
+
+from .composing import COMPARISONS, GUESSED, MEASURES, TOP, Composition, NotUnderstood, selection
+from .plan import (
+    MAX_SIDES,
+    Aggregate,
+    Compare,
+    Coverage,
+    Filter,
+    Gaps,
+    Having,
+    Plan,
+    Rank,
+    Select,
+    Selection,
+    Unknown,
+)
+from .questions_of_changes import MOVES, came_and_went, in_one_year_only, moved_between, turned_into
+from .reading import Item
+
+
+def of_a_set(made: Composition) -> Plan:
+    type, level, head = _who(made) or made.subject()
+    if (grouped := _most_of_others(made, type, level)) is not None:
+        return grouped
+    if made.has("missing", "unknown", "without") and (gaps := _gaps_of_a_set(made, type, level)) is not None:
+        return gaps
+    groups = made.groups(type) if not _pairs_of_values(made) else ()
+    linked = _linked_types(made, type)
+    if (moved := in_one_year_only(made, type, level)) is not None:
+        return moved
+    if any(made.has(kind) for kind in ("joined", "left")) and (change := came_and_went(made, type, level)) is not None:
+        return change
+    if (turned := turned_into(made, type, level)) is not None:
+        return turned
+    move = next((kind for kind in MOVES if made.has(kind)), None)
+    if move is not None:
+        return moved_between(made, type, level, groups, move)
+    over_years = any(group.property == "year" and group.via is None for group in groups)
+    of = selection(made, type, level, every_year=over_years)
+    of = of.model_copy(update={"filters": (*of.filters, *linked)[:8]})
+    if (ratio := _for_each_value(made, of)) is not None:
+        return ratio
+    if made.has("share", "ratio", "difference", "compare") and (compared := _compared(made, of, groups)) is not None:
+        return compared
+    if (ranked := _ranked(made, of, groups, head)) is not None:
+        return ranked
+    return _figure_or_list(made, of, groups, head)
+
+
+def _who(made: Composition) -> tuple[str, Level | None, Item | None] | None:
+    """Who runs the most projects: the type at the other end of the relationship."""
+    if not made.asks("who") or len(made.open("type")) != 1 or not made.has("most", "least", *COMPARISONS):
+        return None
+    others = [t for t, _ in made.open("type")[0].of("type")]
+    for item in made.open("relation"):
+        for name, forward in item.of("relation"):
+            relationship = made.view.relationships[name]
+            near, far = (
+                (relationship.targets, relationship.sources) if not forward else (relationship.sources, relationship.targets)
+            )
+            for end in (near, far):
+                other = relationship.sources if end is relationship.targets else relationship.targets
+                if any(t in other for t in others) and not set(end) & set(others):
+                    made.take(item)
+                    return end[0], made.view.usual_level(end[0]), None
+    return None
+
+
+def _linked_types(made: Composition, type: str) -> list[Filter]:
+    """Conditions by another type alone: departments that have projects. A type whose own values are conditions adds none."""
+    found = []
+    owners = {v[0] for item in made.open("value", "property") for kind in ("value", "property") for v in item.of(kind)}
+    for item in made.open("type"):
+        others = [t for t, _ in item.of("type") if t != type and made.view.between(type, t)]
+        if not others:
+            continue
+        if made.before(item, tuple(COMPARISONS), ("number", "numbers", "small")) is not None:
+            continue
+        bare = made.before(item, ("without",), ("small",))
+        if bare is None and made.before(item, ("without",), ("small", "value")) is not None:
+            continue  # no red projects: a condition on what is linked
+        no = made.before(item, ("not",), ("small", "relation"))
+        via, to = made.link(type, others[0], item)
+        made.take(item, no, made.before(item, ("with",)))
+        near = made.before(item, ("without",), ("small",))
+        if near is not None or no is not None:
+            made.take(near)
+            found.append(Filter(property="id", op="unlinked", via=via, to=to))
+        elif to not in owners and not made.has("entity"):
+            found.append(Filter(property="id", op="linked", via=via, to=to))
+    return found
+
+
+def _most_of_others(made: Composition, type: str, level: Level | None) -> Plan | None:
+    """Which department has the most projects; departments with more than ten projects; which spends most."""
+    size = next((item for item in made.open("most", "least", "largest", "smallest")), None)
+    for item in made.open("type"):
+        other = next((t for t, _ in item.of("type") if t != type and made.view.between(type, t)), None)
+        if other is None:
+            continue
+        cmp = made.before(item, tuple(COMPARISONS), ("number", "numbers", "small"))
+        number = made.before(item, ("number", "numbers"), ("small",))
+        lead = made.before(item, ("most", "least"), ("small", "count", "value", "superlative", "group"))
+        if lead is None and (cmp is None or number is None):
+            continue
+        _, other_level = made.type_of(item)
+        via, _ = made.link(type, other, item)
+        made.take(item)
+        having, order, limit = None, "group", None
+        if lead is not None:
+            order = "value" if lead.has("least") and not lead.has("most") else "-value"
+            made.take(lead)
+            limit = made.limit() or 1
+        elif cmp is not None and number is not None:
+            sign = next(sign for kind, sign in COMPARISONS.items() if cmp.has(kind))
+            having = Having(op=sign, value=float((number.of("number") or number.of("numbers"))[0]))
+            made.take(cmp, number)
+        counted = made.has("count")
+        made.take(*made.open("count", "list", "with"))
+        of = selection(made, other, other_level or made.view.usual_level(other))
+        group = GroupBy(property="name", via=via, to=type)
+        return Aggregate(
+            of=of, group_by=(group,), having=having, order=order, limit=limit, count_groups=counted and having is not None
+        )
+    if size is not None or made.has("superlative"):
+        return _largest_group(made, type, size)
+    return None
+
+
+def _largest_group(made: Composition, type: str, size: Item | None) -> Plan | None:
+    """Which department has the highest total cost: a figure of another type, for each of this one."""
+    owners = [
+        (one[0], one[1], one[2] if len(one) > 2 else None)
+        for item in made.open("property", "superlative")
+        for kind in ("property", "superlative")
+        for one in item.of(kind)
+    ]
+    if not owners and made.has("money") and made.main_money(type) is None:
+        owners = made.spent(type)
+    if not owners or any(owner == type for owner, _, _ in owners):
+        return None
+    joined = [one for one in owners if made.view.between(type, one[0]) and made.kind(one[0], one[1]) == "number"]
+    if not joined:
+        return None
+    owner, property, descending = max(joined, key=lambda one: made.count_known(one[0], one[1]))
+    measure = next((MEASURES[name] for name in ("median", "mean", "sum") if made.has(name)), "sum")
+    via, _ = made.link(type, owner, None)
+    down = descending if descending is not None else not (size is not None and size.has("least", "smallest"))
+    made.take(size, *made.open("superlative", "money", *MEASURES))
+    made.take(*[item for item in made.open("property") if any((t, p) == (owner, property) for t, p in item.of("property"))])
+    limit = made.limit() or 1
+    made.take(*made.open("list", "rank"))
+    of = selection(made, owner, made.view.usual_level(owner))
+    group = GroupBy(property="name", via=via, to=type)
+    made.certainty = min(made.certainty, 0.9)
+    return Aggregate(
+        of=of, measure=measure, property=property, group_by=(group,), order="-value" if down else "value", limit=limit
+    )
+
+
+def _gaps_of_a_set(made: Composition, type: str, level: Level | None) -> Plan | None:
+    """What is missing in a set: links, where no property is named; a property that is not published is a condition instead."""
+    named = [p for item in made.open("property") for t, p in item.of("property") if t == type]
+    word = next(iter(made.open("missing")), None)
+    if named or word is None:
+        return None
+    others = [t for item in made.open("type") for t, _ in item.of("type") if made.view.between(type, t)]
+    if others:
+        return None  # projects that miss a vendor: a condition on a set
+    counted = made.has("count")
+    made.take(*made.open("missing", "count", "without", "unknown"))
+    chain = next((name for item in made.open("chain") for name in item.of("chain")), None)
+    relation = next((name for item in made.open("relation") for name, _ in item.of("relation") if made.joins(name, type)), None)
+    made.take(*made.open("chain", "relation"))
+    of = selection(made, type, level)
+    return Gaps(of=of, years=of.years, chain=chain, relationship=relation, count=counted)
+
+
+def _compared(made: Composition, of: Selection, groups: tuple[GroupBy, ...]) -> Plan | None:
+    how = next(kind for kind in ("share", "ratio", "difference", "compare") if made.has(kind))
+    made.take(*made.open("share", "ratio", "difference", "compare"))
+    if groups and how == "share":
+        made.take(*made.open("count", *MEASURES))
+        return Aggregate(of=of, group_by=groups)
+    measure = next((name for name in MEASURES if made.has(name)), None)
+    made.take(*made.open(*MEASURES, "count", "list"))
+    properties = [p for p in made.properties(of.type) if made.kind(of.type, p) == "number"]
+    property = properties[0] if properties else None
+    kind = MEASURES.get(measure or "", "sum") if property else "count"
+    spoken = made.focus.plan
+    if how == "share" and isinstance(spoken, Aggregate) and made.has("pronoun_one") and spoken.of.type == of.type:
+        made.take(*made.open("pronoun_one"))
+        figure = spoken.model_copy(update={"measure": "count" if spoken.property is None else "sum", "group_by": ()})
+        whole = of if made.reading.has("year", "relative_years") else of.model_copy(update={"years": spoken.of.years})
+        return Compare(sides=(figure, figure.model_copy(update={"of": whole})), how="share")
+    if how == "share":
+        part = (
+            [one for one in of.filters if one.via is None and one.op in ("=", "in", "<>")]
+            or [one for one in of.filters if one.via is not None]
+            or list(of.filters)
+        )
+        if not part:
+            return None
+        kept = tuple(one for one in of.filters if one not in part)
+        whole = of.model_copy(update={"filters": kept})
+        of_all = Aggregate(of=whole, measure=kind, property=property)
+        return Compare(sides=(Aggregate(of=of, measure=kind, property=property), of_all), how="share")
+    sets = _sides(of)
+    if len(sets) < 2:
+        if how == "compare" and groups:
+            return Aggregate(of=of, measure=kind, property=property, group_by=groups)
+        return None
+    sides = tuple(Aggregate(of=one, measure=kind, property=property) for one in sets[:MAX_SIDES])
+    return Compare(sides=sides, how={"ratio": "ratio", "difference": "difference", "compare": "side_by_side"}[how])
+
+
+def _for_each_value(made: Composition, of: Selection) -> Plan | None:
+    """How many red projects are there for each green one: the ratio of two values of a property."""
+    pairs, sets = _pairs_of_values(made), _sides(of)
+    if not pairs or len(sets) != 2 or not made.has("count"):
+        return None
+    made.take(pairs[0][0], *made.open("count", "existence"))
+    second = {str(one[2]) for one in pairs[0][1].of("value")}
+    sets.sort(key=lambda one: any(str(filter.value) in second for filter in one.filters))
+    return Compare(sides=tuple(Aggregate(of=one) for one in sets), how="ratio")
+
+
+def _pairs_of_values(made: Composition) -> list[tuple[Item, Item]]:
+    """For each, with the value right after it."""
+    told = [item for item in made.reading.items if not item.has("small")]
+    return [(a, b) for a, b in pairwise(told) if a.has("group", "each") and b.has("value") and not b.has("property", "type")]
+
+
+def _sides(of: Selection) -> list[Selection]:
+    """The sets that a condition with several values, or several years, puts side by side."""
+    for n, one in enumerate(of.filters):
+        if one.op == "in" and isinstance(one.value, tuple) and len(one.value) >= 2:
+            words = one.words.split(", ")
+            return [
+                of.model_copy(
+                    update={
+                        "filters": (
+                            *of.filters[:n],
+                            one.model_copy(
+                                update={
+                                    "op": "=",
+                                    "value": value,
+                                    "words": words[k] if len(words) == len(one.value) else str(value),
+                                }
+                            ),
+                            *of.filters[n + 1 :],
+                        )
+                    }
+                )
+                for k, value in enumerate(one.value)
+            ]
+    if len(of.among) >= 2:
+        return [of.model_copy(update={"among": (one,)}) for one in of.among]
+    if len(of.years) >= 2:
+        return [of.model_copy(update={"years": (year,)}) for year in sorted(of.years, reverse=True)]
+    return []
+
+
+def _ranked(made: Composition, of: Selection, groups: tuple[GroupBy, ...], head: Item | None) -> Plan | None:
+    size = next(iter(made.open("most", "least", "largest", "smallest", "earliest", "latest", "rank", "max", "min")), None)
+    superlative = next(
+        (item for item in made.open("superlative") if any(one[0] == of.type for one in item.of("superlative"))), None
+    )
+    if size is None and superlative is None:
+        return None
+    measured = made.has("sum", "mean", "median")
+    if superlative is not None and size is None and made.has("mean", "median"):
+        return None  # how expensive is one on average: a figure
+    if not groups and (grouped := _most_common(made, of, size)) is not None:
+        return grouped
+    if groups and (measured or made.has("count") or not superlative):
+        # Departments by their number of projects, the highest first.
+        measure = next((name for name in ("median", "mean", "sum") if made.has(name)), None)
+        property = made.number_of(measure or "sum", of.type) if measure or made.open("property") else None
+        made.take(size, *made.open("count", "sum", "mean", "median", "list", "rank"))
+        order = "value" if size is not None and size.has("least", "smallest") else "-value"
+        return Aggregate(
+            of=of,
+            measure=MEASURES.get(measure or "", "sum") if property else "count",
+            property=property,
+            group_by=groups,
+            order=order,
+            limit=made.limit(),
+        )
+    if size is not None and size.has("max", "min") and superlative is None and head is None and not size.has("most", "least"):
+        return None
+    if superlative is not None:
+        chosen = next(one for one in superlative.of("superlative") if one[0] == of.type)
+        property, descending = chosen[1], bool(chosen[2])
+        made.take(superlative)
+        lead = made.before(superlative, ("most", "least"), ("small",))
+        if lead is not None:
+            descending = not descending if lead.has("least") and not lead.has("most") else descending
+            made.take(lead)
+        if size is not None:
+            made.take(size)
+    else:
+        assert size is not None, "one of the two is there"
+        made.take(size)
+        ranked_by = _ranked_by(made, of.type, size)
+        if ranked_by is None:
+            raise NotUnderstood(Unknown(reason="property", words=size.text, detail={"type": of.type}))
+        property = ranked_by
+        descending = size.has("most", "largest", "latest", "max") or (size.has("rank") and not size.has("least", "smallest"))
+        if size.has("least", "smallest", "earliest", "min") and not size.has("most", "largest", "latest", "max"):
+            descending = False
+    made.take(*[i for i in made.open("property") if any(one == (of.type, property) for one in i.of("property"))])
+    made.take(*made.open("rank", "list", "most", "least", "max", "min"))
+    position = next((int(n) for item in made.open("ordinals") for n in item.of("ordinals") if int(n) > 1), 1)
+    limit = made.limit()
+    if limit is None:
+        plural = head is not None and (
+            size is not None
+            and size.has("rank", "most")
+            and head.text.casefold().endswith(("s", "e", "n"))
+            and not made.asks("what")
+        )
+        ranking = size is not None and size.has("rank")
+        limit = TOP if ranking or (plural and made.says("top")) else 1
+    return Rank(of=of, by=property, descending=descending, limit=limit, position=position)
+
+
+def _most_common(made: Composition, of: Selection, size: Item | None) -> Plan | None:
+    """In which category are most of the projects? The group with the most members."""
+    if size is None or not size.has("most", "least", "largest", "smallest") or made.has("superlative"):
+        return None
+    for item in made.open("property"):
+        own = [p for t, p in item.of("property") if t == of.type and made.kind(t, p) == "string"]
+        if own and made.before(item, ("question_words",), ("small",)) is not None:
+            made.take(size, item, *made.open("count", "list"))
+            order = "value" if size.has("least", "smallest") and not size.has("most", "largest") else "-value"
+            return Aggregate(of=of, group_by=(GroupBy(property=own[0]),), order=order, limit=made.limit() or 1)
+    return None
+
+
+def _ranked_by(made: Composition, type: str, size: Item) -> str | None:
+    named = [
+        p
+        for p in made.properties(type)
+        if made.kind(type, p) in ("number", "date") or ((one := made.view.property(type, p)) and one.choices)
+    ]
+    if named:
+        return named[0]
+    known = [one for one in made.view.properties(type) if made.count_known(type, one.name)]
+    if size.has("earliest", "latest"):
+        dates = [one.name for one in known if one.kind == "date"]
+        return dates[0] if dates else None
+    numbers = [one for one in known if one.kind == "number"]
+    if len(numbers) == 1:
+        return numbers[0].name
+    if (made.asks("how_much") or made.has("money") or size.has("largest", "smallest")) and (
+        money := made.main_money(type)
+    ) is not None:
+        made.certainty = min(made.certainty, GUESSED)
+        return money
+    return None
+
+
+def _figure_or_list(made: Composition, of: Selection, groups: tuple[GroupBy, ...], head: Item | None) -> Plan:
+    measure = next((name for name in MEASURES if made.has(name)), None)
+    counted = made.has("count")
+    property_items = [
+        i for i in made.open("property") if any(t == of.type and made.kind(t, p) == "number" for t, p in i.of("property"))
+    ]
+    much = made.asks("how_much") or (made.has("money") and not made.has("list"))
+    if counted and not property_items and (measure is None or measure == "sum"):
+        made.take(*made.open("count", "sum", "list"))
+        return Aggregate(of=of, group_by=groups, order="group")
+    if measure is not None or much or (counted and property_items):
+        made.take(*made.open("count", "list", *MEASURES))
+        property = made.number_of(measure or "sum", of.type)
+        if property is None:
+            if measure == "sum" and not much:
+                return Aggregate(of=of, group_by=groups) if groups or counted else Select(of=of)
+            raise NotUnderstood(Unknown(reason="property", detail={"type": of.type}))
+        return Aggregate(of=of, measure=MEASURES.get(measure or "sum", "sum"), property=property, group_by=groups)
+    if groups:
+        property = next(iter(made.properties(of.type)), None)
+        numeric = property is not None and made.kind(of.type, property) == "number"
+        made.take(*made.open("list"))
+        return Aggregate(of=of, measure="sum" if numeric else "count", property=property if numeric else None, group_by=groups)
+    asked = [item for item in made.open("property")]
+    shown = made.properties(of.type)
+    if (
+        head is None
+        and len(asked) == 1
+        and shown
+        and not of.filters
+        and made.base is None
+        and made.kind(of.type, shown[0]) == "string"
+    ):
+        made.take(*made.open("list", "existence", "detail", "coverage"))
+        return Coverage(about="values", type=of.type, property=shown[0])
+    exists = made.has("existence") or made.says("exists", made.reading.tokens[:1])
+    made.take(*made.open("list", "existence", "detail"))
+    if made.says("by") and len(shown) == 1 and made.kind(of.type, shown[0]) in ("number", "date"):
+        return Rank(of=of, by=shown[0], descending=made.kind(of.type, shown[0]) == "number", limit=100)
+    return Select(of=of, show=shown[:8], exists=exists)

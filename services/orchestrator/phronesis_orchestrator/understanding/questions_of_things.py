@@ -1,0 +1,383 @@
+"""Questions about named things: their properties, their links, what is missing of them, which of them comes first."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from .composing import MEASURES, Composition, NotUnderstood, distinct
+from .plan import (
+    MAX_SIDES,
+    Aggregate,
+    Compare,
+    Describe,
+    EntityRef,
+    Filter,
+    Gaps,
+    Plan,
+    Rank,
+    Relate,
+    Search,
+    Selection,
+    Unknown,
+)
+from .questions_of_changes import MOVES, direction_of
+from .reading import Item
+
+
+def _things(made: Composition) -> tuple[EntityRef, ...]:
+    """The things that a message is about, where it is about named things and not about a set that hangs together with them."""
+    items = made.open("entity")
+    heads = [one for one in made.open("type") if not _apposed(made, one, items)]
+    refs: list[EntityRef] = []
+    for item in items:
+        type = None
+        if item.has("type") and not item.whole:
+            continue
+        refs += made.refs(item, type)
+    refs += made.named
+    if not refs:
+        return ()
+    refs = list(distinct(refs))
+    type = refs[0].type
+    if any(ref.type != type for ref in refs):
+        # Two sorts of things: the one is asked about, the other a condition.
+        if heads or made.has("count", *MEASURES, "most", "least", "superlative"):
+            return ()
+        return tuple(ref for ref in refs)
+    if made.has("money") and made.main_money(type) is None and made.spent(type):
+        return ()
+    owners = {
+        t
+        for one in made.open("property", "value", "superlative")
+        for kind in ("property", "value", "superlative")
+        for t in {v[0] for v in one.of(kind)}
+    }
+    if heads and not all(one.names_type(type) for one in heads):
+        return tuple(refs) if made.has("missing", "connect") or (_is_yes_or_no(made) and len(refs) == 1) else ()
+    sized = not heads and len(refs) == 2 and _orders_two(made)
+    of_set = made.has("count", "superlative", "most", "least", "group", "joined", "left", "share", "ratio")
+    if of_set and not sized and not _counts_property(made, type):
+        return ()
+    if owners and type not in owners and any(made.view.between(type, owner) for owner in owners):
+        return ()
+    return tuple(refs)
+
+
+def _apposed(made: Composition, item: Item, entities: list[Item]) -> bool:
+    """Whether a type's noun belongs to a name beside it: the vendor Acme."""
+    for entity in entities:
+        near = entity.at - item.end in (0, 1) or item.at == entity.end
+        if near and any(item.names_type(refs[0].type) for refs in entity.of("entity") if refs):
+            words = made.reading.tokens[item.end : entity.at] if entity.at >= item.end else ()
+            return all(made.says("called", (token,)) for token in words)
+    return False
+
+
+def _counts_property(made: Composition, type: str) -> bool:
+    """How many beds does the hospital have: a count that is a property of the thing."""
+    numbers = [p for item in made.open("property") for t, p in item.of("property") if t == type and made.kind(t, p) == "number"]
+    return made.has("count") and bool(numbers) and not made.has("superlative", "most", "least", "group")
+
+
+def _orders_two(made: Composition) -> bool:
+    """Is X more expensive than Y? Which ends first, X or Y?"""
+    asks = _begins_yes_or_no(made) or made.reading.has("or")
+    return asks and made.has("superlative") and not made.has("count", "group", "joined", "left", "share", "ratio")
+
+
+def _begins_yes_or_no(made: Composition) -> bool:
+    first = made.reading.items[0].text.casefold() if made.reading.items else ""
+    return first in made.reading.language.words.get("yes_or_no", ())
+
+
+def _is_yes_or_no(made: Composition) -> bool:
+    """Does X have a vendor?"""
+    return _begins_yes_or_no(made) and not made.has("value", "superlative", "most", "least")
+
+
+def of_things(made: Composition) -> Plan | None:
+    refs = _things(made)
+    if not refs:
+        return None
+    types = list(dict.fromkeys(ref.type for ref in refs))
+    type = types[0]
+    stated = made.years(type)
+    items = made.open("entity")
+    made.take(*items, *(item for item in made.open("type") if item.names_type(type)))
+    year = _present_year(made, refs, stated)
+    if len(refs) > 1 and (better := _which_of_them(made, type, refs, stated or (year,))) is not None:
+        return better
+    figures = any(made.kind(type, p) == "number" for item in made.open("property") for t, p in item.of("property") if t == type)
+    apart = figures and ((len(stated) > 1 and made.reading.has("between")) or len(refs) > 1)
+    if made.has("missing") and not made.open("value") and not apart:
+        return _gaps_of_things(made, refs, stated or _years_of(made, refs))
+    if made.has("unknown") and not made.open("value", "property", "type"):
+        made.take(*made.open("unknown"))
+        return Gaps(entities=refs, years=stated or (year,))
+    if len(refs) >= 2 and (made.has("connect") or len(types) > 1):
+        made.take(*made.open("connect", "relation"))
+        return Relate(source=refs[0], target=refs[1], year=year, hops=4)
+    if (linked := _links(made, refs, year)) is not None:
+        if len(stated) > 1:
+            raise NotUnderstood(Unknown(reason="unsupported", words=made.reading.text[:200]))  # a link has one year
+        return linked
+    return _description(made, type, refs, stated)
+
+
+def _which_of_them(made: Composition, type: str, refs: tuple[EntityRef, ...], years: tuple[int, ...]) -> Plan | None:
+    """Which cost more, X or Y? The most or least of several named things."""
+    superlative = next((i for i in made.open("superlative") if any(one[0] == type for one in i.of("superlative"))), None)
+    sized = made.has("more", "less", "superlative", "most", "least", "largest", "smallest", "earliest", "latest")
+    sized = sized or (
+        _begins_yes_or_no(made)
+        and made.has("compare_greater", "compare_less", "before", "after")
+        and not made.has("number", "amount")
+    )
+    if not sized or any(ref.type != type for ref in refs) or made.has("difference", "ratio"):
+        return None
+    descending = not made.has("less", "least", "smallest", "earliest", "compare_less", "before")
+    made.take(*made.open("before", "after"))
+    if superlative is not None:
+        one = next(value for value in superlative.of("superlative") if value[0] == type)
+        made.take(superlative)
+        property, descending = one[1], bool(one[2]) == (not made.has("less", "least"))
+    else:
+        named = [p for p in made.properties(type) if made.kind(type, p) in ("number", "date")]
+        money = made.main_money(type) if made.asks("how_much") or made.has("money") else None
+        if not named and money is None:
+            return None
+        property = named[0] if named else str(money)
+    made.take(*made.open("more", "less", "most", "least", "largest", "smallest", "earliest", "latest", "compare", "money"))
+    made.take(*made.open("compare_greater", "compare_less"))
+    if not all(years[-1] in ref.years for ref in refs) and len(refs) == 2:
+        raise NotUnderstood(Unknown(reason="unsupported", words=made.reading.text[:200]))  # no year has both
+    of = Selection(type=type, years=years[-1:], among=refs)
+    expect = refs[0] if _begins_yes_or_no(made) else None
+    return Rank(of=of, by=property, descending=descending, limit=len(refs), expect=expect)
+
+
+def _present_year(made: Composition, refs: tuple[EntityRef, ...], stated: tuple[int, ...]) -> int:
+    if stated:
+        return stated[-1]
+    common = set(refs[0].years).intersection(*(ref.years for ref in refs[1:])) or {y for ref in refs for y in ref.years}
+    if made.focus.years and made.named and made.focus.years[-1] in common:
+        return made.focus.years[-1]
+    known = made.view.years_of(refs[0].type)
+    return max(common, default=known[-1] if known else 2000)
+
+
+def _years_of(made: Composition, refs: tuple[EntityRef, ...]) -> tuple[int, ...]:
+    return made.view.years_of(refs[0].type) or tuple(sorted({year for ref in refs for year in ref.years}))
+
+
+def _gaps_of_things(made: Composition, refs: tuple[EntityRef, ...], years: tuple[int, ...]) -> Plan:
+    made.take(*made.open("missing", "without", "unknown"))
+    properties = made.properties(refs[0].type)
+    other = next((t for item in made.open("type") for t, _ in item.of("type") if made.view.between(refs[0].type, t)), None)
+    relation = next((name for item in made.open("relation") for name, _ in item.of("relation")), None)
+    chain = next((name for item in made.open("chain") for name in item.of("chain")), None)
+    made.take(*made.open("type", "relation", "chain"))
+    return Gaps(
+        entities=refs, years=years, properties=properties, to=other, relationship=relation, chain=chain, count=made.has("count")
+    )
+
+
+def _links(made: Composition, refs: tuple[EntityRef, ...], year: int) -> Plan | None:
+    """What a thing is linked to, where a relationship or another type is asked for."""
+    ref = refs[0]
+    if len(refs) > 1:
+        return None
+    heads = made.open("type")
+    for item in made.open("relation"):
+        if any(t == ref.type for t, _ in item.of("property")) and not heads:
+            continue  # the word is a property of the thing as well
+        for name, forward in _directed(made, item, ref):
+            relationship = made.view.relationships[name]
+            ends = relationship.targets if forward else relationship.sources
+            other = next((t for one in heads for t, _ in one.of("type") if t in ends), None)
+            if heads and other is None:
+                continue
+            counted = made.has("count")
+            made.take(item, *heads, *made.open("count", "relation"))
+            return Relate(source=ref, year=year, relationship=name, forward=forward, to=other, count=counted)
+    for one in heads:
+        for other, _ in one.of("type"):
+            ways = made.view.between(ref.type, other)
+            if ways:
+                counted = made.has("count")
+                made.take(one, *made.open("count", "with", "relation"))
+                only = ways[0] if len(ways) == 1 else None
+                return Relate(
+                    source=ref,
+                    year=year,
+                    relationship=only[0].name if only else None,
+                    forward=only[1] if only else None,
+                    to=other,
+                    count=counted,
+                )
+    if made.has("impact", "connect"):
+        made.take(*made.open("impact", "connect"))
+        return Relate(source=ref, year=year, hops=2 if made.has("impact") else 1)
+    if made.asks("where") and (place := _place(made, ref)) is not None:
+        return Relate(source=ref, year=year, relationship=place[0], forward=place[1])
+    return None
+
+
+def _directed(made: Composition, item: Item, ref: EntityRef) -> list[tuple[str, bool]]:
+    """The relationships of a phrase, with whether the thing is their source: by its type, else by where it stands."""
+    found = []
+    for name, forward in item.of("relation"):
+        relationship = made.view.relationships.get(name)
+        if relationship is None:
+            continue
+        source, target = ref.type in relationship.sources, ref.type in relationship.targets
+        if source and target:
+            names = [one for one in made.reading.of("entity")]
+            after = bool(names) and names[0].at > item.at
+            # “who reports to X”: after a forward phrase stands its target.
+            found.append((name, forward != after))
+        elif source or target:
+            found.append((name, source))
+    return found
+
+
+def _place(made: Composition, ref: EntityRef) -> tuple[str, bool] | None:
+    """The relationship that says where a thing is: the one whose phrases hold a word of place."""
+    words = set(made.reading.language.words.get("place", ()))
+    for relationship in made.view.ontology.relationships:
+        for side, phrases in ((True, relationship.forward), (False, relationship.backward)):
+            ends = relationship.sources if side else relationship.targets
+            said = {word for listed in phrases.values() for phrase in listed for word in phrase.split()}
+            if ref.type in ends and said & words:
+                return relationship.name, side
+    return None
+
+
+def _description(made: Composition, type: str, refs: tuple[EntityRef, ...], stated: tuple[int, ...]) -> Plan:
+    year = _present_year(made, refs, stated)
+    measure = next((name for name in MEASURES if made.has(name)), None)
+    apart = made.has("difference", "ratio", "missing") or (
+        made.has("compare_greater", "compare_less") and not made.has("number", "amount")
+    )
+    if len(refs) > 1 and (measure or apart):
+        return _figure_of_things(made, type, refs, stated or (year,), measure)
+    expect = _expected(made, type)
+    properties = made.properties(type)
+    if made.has("why", "purpose") or made.asks("why") or _ends_with_for(made):
+        text = _telling_text(made, type, properties or ((expect.property,) if expect else ()))
+        made.take(*made.open("purpose", "value"))
+        if text is not None:
+            return Describe(entities=refs, properties=(text,), years=stated or (year,))
+        return Search(text=made.reading.text, entities=refs, sources=("twin",))
+    if not properties and expect is None:
+        properties = _by_question_word(made, type)
+    move = next((kind for kind in MOVES if made.has(kind)), None)
+    if move is not None and not properties and made.named:
+        properties = tuple(one for one in made.focus.properties if made.view.property(type, one) is not None)[:1]
+    asks_years = any("years" in item.of("coverage") for item in made.open("coverage"))
+    if len(refs) == 1 and len(stated) == 2 and properties and _apart(made, move) and made.kind(type, properties[0]) == "number":
+        made.take(*made.open("difference", "ratio", "missing", "between", "compare", *MOVES))
+        sides = tuple(
+            Aggregate(of=Selection(type=type, years=(one,), among=refs), measure="sum", property=properties[0])
+            for one in sorted(stated, reverse=True)
+        )
+        return Compare(sides=sides, how="change")
+    history = made.has("history", "each_year") or move is not None or len(stated) > 1 or asks_years
+    if made.has("year_word") and not stated and made.reading.has("question_words") and not history:
+        history = True
+    when: Literal["first", "last"] | None = None
+    if expect is not None and (history or made.asks("when")):
+        when = "last" if any(-1 in item.of("ordinals") for item in made.reading.items) else "first"
+        history = True
+    exists = not properties and expect is None and move is None and (made.has("existence") or _is_yes_or_no(made))
+    made.take(*made.open("history", "each_year", *MOVES, "detail", "compare", "coverage", "difference", "missing", "between"))
+    if made.has("count") and properties:
+        made.take(*made.open("count"))
+    years = stated or (_years_of(made, refs) if history else (year,))
+    return Describe(
+        entities=refs,
+        properties=properties,
+        years=years,
+        history=history,
+        expect=expect,
+        direction=direction_of(made, type, properties[0], move) if move and properties else None,
+        when=when,
+        exists=exists,
+    )
+
+
+def _apart(made: Composition, move: str | None) -> bool:
+    """Whether the step between two years is asked for, and not whether there was one."""
+    return made.has("difference", "missing") or (move == "changed" and not _is_yes_or_no(made))
+
+
+def _figure_of_things(
+    made: Composition, type: str, refs: tuple[EntityRef, ...], years: tuple[int, ...], measure: str | None
+) -> Plan:
+    property = made.number_of(measure or "sum", type)
+    if property is None:
+        raise NotUnderstood(Unknown(reason="property", detail={"type": type}))
+    how: Literal["difference", "ratio"] = "ratio" if made.has("ratio") else "difference"
+    made.take(*made.open("difference", "ratio", "compare", "missing", "compare_greater", "compare_less", *MEASURES))
+    if measure is not None and measure in MEASURES:
+        of = Selection(type=type, years=years[-1:], among=refs)
+        return Aggregate(of=of, measure=MEASURES[measure], property=property)
+    sides = tuple(
+        Aggregate(of=Selection(type=type, years=years[-1:], among=(ref,)), measure="sum", property=property) for ref in refs
+    )
+    return Compare(sides=sides[:MAX_SIDES], how=how)
+
+
+def _expected(made: Composition, type: str) -> Filter | None:
+    """What a question supposes of a thing: is it rated Red, does it cost more than 5?"""
+    sized = made.sizes(type)
+    if sized:
+        return sized[0]
+    # “When does it end” asks for a date, though what has ended may have a value of that name.
+    asked = not _is_yes_or_no(made) and not made.has("why")
+    both = [item for item in made.open("value") if asked and any(t == type for t, _ in item.of("property"))]
+    made.used.update(item.at for item in both)
+    found = made.values(type)
+    made.used.difference_update(item.at for item in both)
+    return found[0] if found else None
+
+
+def _by_question_word(made: Composition, type: str) -> tuple[str, ...]:
+    """The property that a question word asks for, where only one fits: when, how much."""
+    known = [one for one in made.view.properties(type) if made.count_known(type, one.name)]
+    if made.asks("when"):
+        return tuple(one.name for one in known if one.kind == "date")
+    if (made.asks("how_much") or made.has("money")) and (money := made.main_money(type)) is not None:
+        return (money,)
+    return ()
+
+
+def _ends_with_for(made: Composition) -> bool:
+    """What is X for?"""
+    tokens = made.reading.tokens
+    return len(tokens) > 2 and made.says("what", tokens[:1]) and made.says("for", tokens[-1:])
+
+
+def _telling_text(made: Composition, type: str, properties: tuple[str, ...]) -> str | None:
+    """The text that answers why or what for: one that is called so, or that is about the property asked for."""
+    texts = [one for one in made.view.properties(type) if one.kind == "text" and made.count_known(type, one.name)]
+    language = made.reading.language
+    for property in properties:
+        declared = made.view.property(type, property)
+        if declared is None:
+            continue
+        if declared.kind == "text":
+            return property
+        labels = {language.stem(word) for listed in declared.words.values() for phrase in listed for word in phrase.split()}
+        for one in texts:
+            said = {language.stem(word) for listed in one.words.values() for phrase in listed for word in phrase.split()}
+            if labels & said - {language.stem(w) for w in language.words.get("small", ())}:
+                return one.name
+    if made.asks("why") and properties:
+        return None
+    purpose = {language.stem(word) for phrase in language.words.get("purpose", ()) for word in phrase.split()}
+    for one in texts:
+        said = {language.stem(word) for listed in one.words.values() for phrase in listed for word in phrase.split()}
+        if said & purpose:
+            return one.name
+    return None
