@@ -383,13 +383,19 @@ class Lexicon:
         for at in range(4, len(word) - 3):
             head, tail = word[:at], word[at:]
             bare = head.removesuffix("s")
-            first = head if self._is_phrase(head) else bare if self._is_phrase(bare) else None
-            if first and self._is_phrase(tail):
+            first = head if self._builds(head) else bare if self._builds(bare) else None
+            if first and self._builds(tail):
                 return first, tail
         return None
 
-    def _is_phrase(self, word: str) -> bool:
-        return bool(self.look_up((self.language.stem(word),)))
+    def _builds(self, word: str) -> bool:
+        """Whether a word builds compounds: it is known, and no comparison (“undertakings” is not what is under something)."""
+        senses = self.look_up((self.language.stem(word),))
+        return bool(senses) and not any(one.kind.startswith("compare_") or one.kind in _APART for one in senses)
+
+
+_APART = frozenset({"since", "until", "before", "after", "between", "not", "without"})
+"""Kinds of words that build no compounds."""
 
 
 def _is_near(known: str, word: str) -> bool:

@@ -133,6 +133,10 @@ def test_a_compound_of_two_known_words_is_split() -> None:
     assert LEXICONS["de"].split("blorptonnage") is None
 
 
+def test_a_comparison_builds_no_compound() -> None:
+    assert (LEXICONS["en"].split("undervessels"), LEXICONS["en"].split("stateyards")) == (None, ("state", "yards"))
+
+
 def test_german_questions_are_understood_by_german_words_and_stored_names() -> None:
     found = plan("Wie viele Schiffe gibt es?", "de")
     assert isinstance(found, Aggregate)
