@@ -115,7 +115,7 @@ async def test_an_installation_without_the_extra_says_which_is_missing(
 async def test_a_scanned_document_is_read_by_ocr_and_says_what_was_left_out(reader: LocalReader) -> None:
     reading = await reader.read(pictures.scan([[f"This is page {n}"] for n in (1, 2, 3)]), "application/pdf")
     assert reading.text == (
-        "[Page 1, by OCR]\nThis is page 1\f[Page 2, by OCR]\nThis is page 2\f\f"
+        "[Page 1, by OCR]\nThis is page 1\n\n[Page 2, by OCR]\nThis is page 2\n\n"
         "[Page 3 is without text of its own; OCR has not looked there.]"
     )
     assert (reading.pages, reading.engine.split()[0], "rapidocr" in reading.engine) == (3, "pdfminer.six", True)
