@@ -173,6 +173,7 @@ class TurnRunner:
             cognition=services.cognition,
             vocabularies=services.vocabularies,
         )
+        of_turn = get_current_span()
         with running.phase("I media"):
             past, weigh = (
                 partial(self._services.cognition.pasts.read, self._services.conversations),
@@ -182,7 +183,7 @@ class TurnRunner:
             record.remember(background.past)
             running.degraded.extend(background.degraded)
             if background.agent is not None:
-                tag_agent(get_current_span(), background.agent)
+                tag_agent(of_turn, background.agent)
                 running.work_for(background.agent)
             attached = request.media if may_read(background.agent, AnswerSource.DOCUMENTS) else ()
             media = await read_media(neighbours, claim.who, attached, background.agent, settings.media_limit)
