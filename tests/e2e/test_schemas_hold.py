@@ -27,7 +27,9 @@ CONFIG = {
         "allow-x00": False,
         # The key goes with every call; what a call without a good one gets, the check `ignored_auth` looks at.
         "with-security-parameters": False,
-    }
+    },
+    # A body that breaks its description may be over its greatest size as well.
+    "checks": {"negative_data_rejection": {"expected-statuses": [400, 401, 403, 404, 405, 406, 409, 413, 415, 422, 428, 429]}},
 }
 SCHEMA = schemathesis.openapi.from_dict(document(), config=SchemathesisConfig.from_dict(CONFIG))
 
