@@ -292,7 +292,7 @@ def _best(passage: Passage, terms: _Terms, language: Language) -> Quote | None:
     if given:  # rows of a table
         quoted += [n for n in range(len(listed)) if held[n] == held[chosen[0]]][:_QUOTED]
     places = sorted({*chosen, *quoted})
-    if not _fits([passage.title if given else "", *(listed[n] for n in places)], terms, language):
+    if not _fits([listed[n] for n in places], terms, language):
         return None
     return Quote(passage, tuple(shorten(listed[n], _LONGEST) for n in places), round(support, 4))
 

@@ -274,3 +274,12 @@ async def test_what_no_column_of_an_attached_table_says_is_not_answered_from_it(
     neighbours = FakeNeighbours(memory=NOTHING, documents={"m1": document(STAFF, "staff.csv")})
     reply = await answered(text, neighbours, ("m1",))
     assert reply.sources == (), reply.user_response
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("2024-budget.pdf", "How many lockers are there?"), ("Ms Lee.pdf", "Who paints the locker?")]
+)
+async def test_the_name_of_a_file_does_not_stand_for_what_is_asked_of_its_text(name: str, text: str) -> None:
+    guide = document("The locker is green. There are lockers in the hall. The club paints the locker.", name)
+    reply = await answered(text, FakeNeighbours(memory=NOTHING, documents={"m1": guide}), ("m1",))
+    assert (reply.sources, "**" in reply.user_response) == ((), False)
