@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Any
 
 from phronesis_contracts import BadRequest, ServiceError
 from phronesis_contracts.agents import AnswerSource
 from phronesis_contracts.answers import Analysis, AnswerData, MemoryProcess, Mode
 from phronesis_contracts.documents import FoundPassage
-from phronesis_contracts.media import MediaKind
 from phronesis_contracts.memory import AugmentedMemoryContext, ItemKind
 from phronesis_contracts.orchestrator import Directive, Source
 
@@ -59,7 +59,7 @@ from .planner import is_own, is_question, understand
 from .reader import TwinReader
 from .reading import parse_number
 from .schema import Schema
-from .search import Passage, Quote, attached, passages_of, quote, telling, things_about
+from .search import ATTACHED, Passage, Quote, attached, passages_of, quote, telling, things_about
 from .taken import Taken, say_taken
 from .wording import Wording, Written
 from .writer import write
@@ -76,9 +76,12 @@ _QUOTED_SURE = 0.75
 """What a quoted answer is worth, times how much of the question it supports: the words fit, the sense may not."""
 _OF_TWIN = ("ambiguous", "property", "years", "relationship", "unsupported")
 """Why a message is not understood that only the twin's own words and values tell."""
-_MEDIA = frozenset(kind.value for kind in MediaKind)
 _PERSONAL = frozenset(kind.value for kind in (ItemKind.FACT, ItemKind.NOTE, ItemKind.EPISODE))
 """What a question about the speaker may be answered from."""
+_FIGURES = frozenset({"count", "sum", "mean", "median", "share", "ratio", "difference", "max", "min"})
+"""Kinds of words that ask for a figure."""
+_LONGEST = 6
+"""Words of a phrase at most."""
 _NO_ANSWER = 0.0
 _SAID = 1.0
 
@@ -214,7 +217,7 @@ class _Answering:
             if told is not None:
                 return told
         quoted = self._turn.focus.quoted
-        if quoted is not None and quoted.kind in _MEDIA and self._asks_place():
+        if quoted is not None and quoted.kind in ATTACHED and self._asks_place():
             return self._said(understood, Written(words.sentence("quoted_place", title=quoted.label)), "A", _QUOTED_SURE)
         supposed = isinstance(plan, Compose) and plan.task in ("suppose", "explain", "summarise")
         if quoted is not None and (supposed or not isinstance(plan, Talk | AboutUser | Compose)):
@@ -294,9 +297,7 @@ class _Answering:
             return await self._not_a_source(understood, words, AnswerSource.MEMORY)
         found = await answer_about_user(self._running, plan, self._language, words)
         if (found is None or not found.facts) and plan.action == "recall":
-            told = await self._from_statements(understood, words)
-            if told is None:
-                told = await self._from_documents(understood, words) or await self._searched(understood, words)
+            told = await self._from_statements(understood, words) or await self._from_passages(understood, words, self._text)
             if told is not None:
                 return told
         if found is not None:
@@ -341,11 +342,10 @@ class _Answering:
     # -- passages ---------------------------------------------------------------------------------------------
 
     async def _from_documents(self, understood: Understood, words: Wording) -> RuleAnswer | None:
-        """Quoted from what was attached to the conversation, now or before; `None` where nothing supports it."""
+        """Quoted from the documents that a message speaks of, attached now or before; `None` where nothing supports it."""
         if not self._quotes:
             return None
-        given = bool(self._turn.media_text) or self._names_document()
-        quotes = quote(self._text, await self._document_passages(self._text), self._language, given=given)
+        quotes = await self._quote(self._text, await self._document_passages(self._text), given=True)
         return self._quoted(understood, quotes, words) if quotes else None
 
     async def _document_passages(self, text: str, media_id: str | None = None) -> list[Passage]:
@@ -366,15 +366,15 @@ class _Answering:
         A question that the twin answers, too, is one about a document of this conversation if that holds all that it says.
         """
         data = isinstance(understood.plan, DATA_PLANS) and not understood.leans
-        if not self._quotes or (data and (source.kind not in _MEDIA or self._asks_figure())):
+        if not self._quotes or (data and (source.kind not in ATTACHED or self._asks_figure())):
             return None
         memory = None
-        if source.kind in _MEDIA:
+        if source.kind in ATTACHED:
             passages = await self._document_passages(f"{self._text} {source.asked}", source.id)
         else:
             memory = await self._retrieve(self._text, source.asked)
             passages = [one for one in passages_of(memory) if one.id == source.id or one.title == source.title]
-        found = quote(self._text, passages, self._language, fewest=1)
+        found = await self._quote(self._text, passages, fewest=1)
         return self._quoted(understood, found[:1], words, memory) if found and (not data or found[0].support == 1.0) else None
 
     def _asks_place(self) -> bool:
@@ -384,7 +384,7 @@ class _Answering:
         return any(one.folded in places for one in tokens) and not telling(tokens, self._language)
 
     def _goes_on(self) -> bool:
-        """Whether a message is short and begins as a follow-up does, or names nothing but a thing."""
+        """Whether a message is short and begins as a follow-up does."""
         tokens = self._language.tokens(self._text)
         first = self._language.phrases.get((tokens[0].stem,), ()) if tokens else ()
         return len(tokens) <= _SHORT and any(sense.kind == "follow_up" for sense in first)
@@ -400,12 +400,18 @@ class _Answering:
 
     async def _searched(self, understood: Understood, words: Wording, text: str | None = None) -> RuleAnswer | None:
         """Quoted from what the person said, the conversation's documents, or what memory holds; `None` without support."""
+        if (
+            not self._analyst
+            and not self._turn.media_text
+            and (told := await self._from_statements(understood, words)) is not None
+        ):
+            return told
+        return await self._from_passages(understood, words, text or self._text)
+
+    async def _from_passages(self, understood: Understood, words: Wording, asked: str) -> RuleAnswer | None:
+        """Quoted from the conversation's documents, or what memory holds; `None` where nothing supports it."""
         if not self._quotes:
             return None
-        attached_now = bool(self._turn.media_text)
-        if not self._analyst and not attached_now and (told := await self._from_statements(understood, words)) is not None:
-            return told
-        asked = text or self._text
         documents = await self._document_passages(asked)
         memory = None
         if not self._asks_figure():  # a sentence that shares its words is no figure
@@ -413,16 +419,15 @@ class _Answering:
         others = passages_of(memory)
         if is_own(asked, self._language):
             others = [one for one in others if one.kind in _PERSONAL]
-        found = quote(asked, [*documents, *others], self._language)
-        if not found and attached_now:
-            found = quote(asked, documents, self._language, given=True)
+        found = await self._quote(asked, [*documents, *others])
+        if not found and self._turn.media_text:
+            found = await self._quote(asked, documents, given=True)
         return self._quoted(understood, found, words, memory) if found else None
 
     def _asks_figure(self) -> bool:
-        kinds = ("count", "sum", "mean", "median", "share", "ratio", "difference", "max", "min", "question_words.how_much")
-        said = f" {' '.join(self._language.key(self._text))} "
-        phrases = (phrase for kind in kinds for phrase in self._language.words.get(kind, ()))
-        return any(f" {' '.join(self._language.key(phrase))} " in said for phrase in phrases)
+        stems, phrases = self._language.key(self._text), self._language.phrases
+        runs = (stems[at:end] for at in range(len(stems)) for end in range(at + 1, at + _LONGEST + 1))
+        return any(one.kind in _FIGURES or one.value == "how_much" for run in runs for one in phrases.get(run, ()))
 
     async def _from_statements(self, understood: Understood, words: Wording) -> RuleAnswer | None:
         """What the person said themselves, in this conversation or before: the newest that supports the question."""
@@ -439,7 +444,7 @@ class _Answering:
             self._running.degrade("memory")
             facts = ()
         passages += [Passage(one.id, "", one.text, "fact", -float(n)) for n, one in enumerate(facts)]
-        found = quote(self._text, passages, self._language, fewest=1)
+        found = await self._quote(self._text, passages, fewest=1)
         if not found:
             return None
         best = found[0]
@@ -463,6 +468,10 @@ class _Answering:
 
     def _is_question(self, text: str) -> bool:
         return text.rstrip().endswith("?") or is_question(text, self._language)
+
+    async def _quote(self, asked: str, passages: Sequence[Passage], **more: Any) -> tuple[Quote, ...]:
+        """In a thread: the passages of one question take some 30 ms, a long attachment more."""
+        return await asyncio.to_thread(quote, asked, passages, self._language, **more)
 
     async def _retrieve(self, *phrases: str) -> AugmentedMemoryContext | None:
         running = self._running
@@ -502,13 +511,12 @@ class _Answering:
 
     async def _about_topic(self, understood: Understood, plan: Unknown, schema: Schema, words: Wording) -> RuleAnswer | None:
         """The things of a type whose texts speak of what nothing else explains; `None` where there are none."""
-        said = f" {' '.join(token.folded for token in self._language.tokens(self._text))} "
-        asked = any(f" {cue} " in said for cue in self._language.cues("topic"))
+        asked = self._language.holds(self._text, self._language.cues("topic"))
         if not self._quotes or not asked or plan.reason != "words" or self._asks_figure():
             return None
         memory, type = await self._retrieve(plan.words, self._text), plan.detail["topic"]
         texts = [one for one in passages_of(memory) if one.kind == ItemKind.NODE.value and one.id.startswith(f"{type}/")]
-        found = things_about(plan.words, texts, self._language)
+        found = await asyncio.to_thread(things_about, plan.words, texts, self._language)
         if not found:
             return None
         head = words.sentence("topic", len(found), type=words.type(type, n=len(found)), topic=plan.words)

@@ -577,10 +577,10 @@ class Composition:
             money, key=lambda one: (self._is_ranked(type, one), self.count_known(type, one), -money.index(one)), default=None
         )
 
-    def spent(self, type: str) -> list[tuple[str, str, bool | None]]:
+    def spent(self, type: str) -> list[tuple[str, str]]:
         """What a thing without money of its own spends: the main figure in money of what it is linked to."""
         linked = [one.name for one in self.view.ontology.types if one.name != type and self.view.between(type, one.name)]
-        return [(other, money, None) for other in linked if (money := self.main_money(other)) is not None]
+        return [(other, money) for other in linked if (money := self.main_money(other)) is not None]
 
     def is_money(self, unit: str | None) -> bool:
         return unit is not None and any(

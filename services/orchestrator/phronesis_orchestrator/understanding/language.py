@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -94,6 +94,11 @@ class Language:
     def cues(self, name: str) -> frozenset[str]:
         """Folded words that a rule looks for as they stand; none where the language does not need the rule."""
         return frozenset(self.words.get(f"cue.{name}", ()))
+
+    def holds(self, text: str, phrases: Iterable[str]) -> bool:
+        """Whether one of some folded phrases stands in a text, word for word."""
+        said = f" {' '.join(token.folded for token in self.tokens(text))} "
+        return any(f" {phrase} " in said for phrase in phrases)
 
     def key(self, phrase: str) -> tuple[str, ...]:
         """A phrase as it is looked up: its stems."""

@@ -103,9 +103,7 @@ def _corrects_data(order: str, focus: Focus) -> bool:
 
 
 def _words(text: str, language: Language, kind: str) -> bool:
-    said = [token.folded for token in language.tokens(text)]
-    joined = f" {' '.join(said)} "
-    return any(f" {word} " in joined for word in language.words.get(f"user.{kind}", ()))
+    return language.holds(text, language.words.get(f"user.{kind}", ()))
 
 
 def is_own(text: str, language: Language) -> bool:
@@ -120,8 +118,7 @@ def _possessive(text: str, language: Language) -> bool:
 
 def _first_person(text: str, language: Language) -> bool:
     """Whether a question asks what the speaker does or is: do I, am I."""
-    joined = f" {' '.join(token.folded for token in language.tokens(text))} "
-    return any(f" {phrase} " in joined for phrase in language.words.get("user.question", ()) if " " in phrase)
+    return language.holds(text, (phrase for phrase in language.words.get("user.question", ()) if " " in phrase))
 
 
 def _about_user(text: str, language: Language) -> bool:

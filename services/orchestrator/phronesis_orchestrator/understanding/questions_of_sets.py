@@ -143,7 +143,7 @@ def _largest_group(made: Composition, type: str, size: Item | None) -> Plan | No
         for one in item.of(kind)
     ]
     if not owners and made.has("money") and made.main_money(type) is None:
-        owners = made.spent(type)
+        owners = [(other, money, None) for other, money in made.spent(type)]
     if not owners or any(owner == type for owner, _, _ in owners):
         return None
     joined = [one for one in owners if made.view.between(type, one[0]) and made.kind(one[0], one[1]) == "number"]

@@ -418,7 +418,7 @@ def _changed_set(made: Composition, plan: Select | Aggregate | Rank | Change, ty
         made.take(superlative, *made.open("most", "least"))
         return Rank(of=of, by=chosen[1], descending=bool(chosen[2]), limit=made.limit() or 1)
     properties = made.properties(type)
-    extremes = made.open("most", "least", "largest", "smallest", "highest", "lowest")
+    extremes = made.open("most", "least", "largest", "smallest")
     if extremes and (properties or isinstance(plan, Rank)) and measure is None and not groups:
         by = properties[0] if properties else plan.by if isinstance(plan, Rank) else None
         made.take(*extremes)

@@ -17,7 +17,8 @@ from ..agents.text import node_year, sentences, shorten
 from .language import Language, Sense, Token, fold
 from .tables import figures_of, is_row, spell_tables
 
-_MEDIA = frozenset(kind.value for kind in MediaKind)
+ATTACHED = frozenset(kind.value for kind in MediaKind)
+"""Kinds of passages that are of what was attached to the conversation."""
 _SUPPORT = 0.7
 """The share of a question's telling words that a source has to hold, in its title and a few of its sentences together."""
 _SUPPORT_GIVEN = 0.5
@@ -100,12 +101,12 @@ def quote(
         fewest: telling words that a question needs elsewhere, unless it has a name or a number.
     """
     texts = [_source_stems(passage, language) for passage in passages]
-    own = [words for passage, words in zip(passages, texts, strict=True) if passage.kind in _MEDIA]
+    own = [words for passage, words in zip(passages, texts, strict=True) if passage.kind in ATTACHED]
     terms = _terms(question, texts, frozenset().union(*own), language)
     if not given and len(terms.weights) < fewest and not terms.names:
         return ()
     found = [one for one in (_best(passage, terms, language) for passage in passages) if one is not None]
-    found.sort(key=lambda one: (-round(one.support + _PRIOR * (one.passage.kind in _MEDIA), 1), -one.passage.score))
+    found.sort(key=lambda one: (-round(one.support + _PRIOR * (one.passage.kind in ATTACHED), 1), -one.passage.score))
     if not found:
         return ()
     best = found[0]
@@ -151,11 +152,13 @@ def _terms(question: str, texts: Sequence[frozenset[str]], own: frozenset[str], 
     unheld = False
     asked = max((match.end() for match in _SENTENCE_END.finditer(question.strip())), default=0)
     tokens = language.tokens(question)
+    silent = _silent_stems(language) if own else frozenset()
+    spelt = sorted(own | silent)
     for n, token in enumerate(tokens):
         if not _tells(token.folded, token.stem, language):
             continue
         stem, held = token.stem, sum(token.stem in text for text in texts)
-        if not held and (stem := _mended(token, own, language)) != token.stem:
+        if not held and (stem := _mended(token, spelt, silent)) != token.stem:
             held = sum(stem in text for text in texts)
         aside = token.end <= asked or _is_sort(tokens, n, language, bool(own))
         if not stem or (aside and (stem not in own if own else not held)):
@@ -165,19 +168,27 @@ def _terms(question: str, texts: Sequence[frozenset[str]], own: frozenset[str], 
         exact.add(token.folded)
         if token.folded[:1].isdigit() or (n > 0 and token.text[:1].isupper() and language.name != "de"):
             names.add(stem)
-    return _Terms(weights, frozenset(names), frozenset(exact), _sort_of(tokens, language), unheld)
+    return _Terms(weights, frozenset(names), frozenset(exact), _sort_of(question, language), unheld)
 
 
-def _mended(token: Token, own: frozenset[str], language: Language) -> str:
-    """The stem that a misspelt word was meant to have: one of the attached texts, or none for a word without a subject."""
+def _mended(token: Token, own: Sequence[str], silent: frozenset[str]) -> str:
+    """The stem that a misspelt word was meant to have: one of the attached texts, or none for a word without a subject.
+
+    Args:
+        own: stems of the attached texts and of words without a subject; empty where nothing was attached.
+        silent: those of words without a subject.
+    """
     if not own or len(token.stem) < _MENDED or not token.folded.isalpha():
         return token.stem
-    small = {key[0] for key, senses in language.phrases.items() if len(key) == 1 and _are_silent(senses)}
     allowed = 1 if len(token.stem) < 2 * _MENDED else 2
-    near = process.extractOne(token.stem, sorted(own | small), scorer=OSA.distance, score_cutoff=allowed)
+    near = process.extractOne(token.stem, own, scorer=OSA.distance, score_cutoff=allowed)
     if near is None:
         return token.stem
-    return "" if near[0] in small else str(near[0])
+    return "" if near[0] in silent else str(near[0])
+
+
+def _silent_stems(language: Language) -> frozenset[str]:
+    return frozenset(key[0] for key, senses in language.phrases.items() if len(key) == 1 and _are_silent(senses))
 
 
 def _is_sort(tokens: Sequence[Token], n: int, language: Language, given: bool) -> bool:
@@ -185,12 +196,8 @@ def _is_sort(tokens: Sequence[Token], n: int, language: Language, given: bool) -
     return n > 0 and tokens[n - 1].folded in language.cues("sort" if given else "which")
 
 
-def _sort_of(tokens: Sequence[Token], language: Language) -> str:
-    said = f" {' '.join(token.folded for token in tokens)} "
-    for sort in ("how_many", "when", "who"):
-        if any(f" {words} " in said for words in language.cues(sort)):
-            return sort
-    return ""
+def _sort_of(question: str, language: Language) -> str:
+    return next((sort for sort in ("how_many", "when", "who") if language.holds(question, language.cues(sort))), "")
 
 
 def _fits(lines: Sequence[str], terms: _Terms, language: Language) -> bool:
@@ -250,7 +257,7 @@ def _words(text: str) -> list[str]:
 
 
 def _best(passage: Passage, terms: _Terms, language: Language) -> Quote | None:
-    text = spell_tables(passage.text) if passage.kind in _MEDIA else passage.text
+    text = spell_tables(passage.text) if passage.kind in ATTACHED else passage.text
     listed = sentences(text)[:_LOOK_AT]
     if not listed:
         return None
@@ -279,7 +286,7 @@ def _best(passage: Passage, terms: _Terms, language: Language) -> Quote | None:
         return None
     whole = sum(terms.weights.values())
     support = sum(terms.weights[t] for t in covered) / whole
-    given = passage.kind in _MEDIA
+    given = passage.kind in ATTACHED
     named = not terms.names or len(terms.names & covered) >= _NAMES * len(terms.names)
     others = terms.weights.keys() - terms.names
     about = not given and terms.names and not covered & others and (others or terms.unheld)
