@@ -6,8 +6,9 @@ import re
 
 import pytest
 
+from tests.questions import truth as t
 from tests.questions.asking import Asker
-from tests.questions.checks import CONFIDENT
+from tests.questions.checks import CONFIDENT, Check, figure, names, number, says
 from tests.questions.questions import DECLINED, NOTHING_THERE, QUESTIONS, Question
 
 BANNED = re.compile(r"\b(?:(?i:nodes?|cypher|quer(?:y|ies)|embeddings?|L[123])|IDs?)\b")
@@ -36,53 +37,68 @@ async def test_a_follow_up_that_asks_something_else_does_not_get_the_answer_befo
     assert (answer.confidence, answer.data.query_results) == (0.0, ()), answer.answer
 
 
+POLICE = ("Did the cost of the Police Uplift Programme change between 2021 and 2022?", "by how much")
+MOST_RED = ("Which department had the most red projects in 2022?", "how many?")
+LARGEST = ("5 largest home office projects, 2023", "sum of the five?")
+HOME_OFFICE = t.of(2023, "HO")
+OF_POLICE = {year: t.cost(row) or 0.0 for year, row in t.story("Police Uplift Programme").items()}
+RED_OF_MOD = t.of(2022, "MOD", "Red")
+NEW_OF_DFT = t.names(t.pairs(2021, 2022, department="DFT")[2])
+
+
 @pytest.mark.parametrize(
-    ("turns", "told"),
+    ("turns", "right"),
     [
+        ((*POLICE, "and 2022 to 2023"), says(f"+£{OF_POLICE[2023] - OF_POLICE[2022]:g} million**")),
+        ((*POLICE, "which department?"), says("delivered by **HO**")),
+        (MOST_RED, number(len(RED_OF_MOD))),
+        ((*MOST_RED, "which of these is the most expensive"), says(*t.names(t.costliest(RED_OF_MOD, 1)))),
+        (("What does the Lower Thames Crossing cost in 2022?", "is that more than in 2020?"), says("Yes.", "£6,052.2 million")),
+        (LARGEST, figure(t.total(t.costliest(HOME_OFFICE, 5)))),
         (
-            ("Did the cost of the Police Uplift Programme change between 2021 and 2022?", "by how much", "and 2022 to 2023"),
-            "+£3 m",
+            (*LARGEST, "what share of all home office costs is it"),
+            says(f"**{100 * t.total(t.costliest(HOME_OFFICE, 5)) / t.total(HOME_OFFICE):.1f} %**"),
         ),
-        (
-            ("Did the cost of the Police Uplift Programme change between 2021 and 2022?", "by how much", "which department?"),
-            "HO",
-        ),
-        (("Which department had the most red projects in 2022?", "how many?"), "9"),
-        (
-            ("Which department had the most red projects in 2022?", "how many?", "which of these is the most expensive"),
-            "Lightning Programme",
-        ),
-        (("What does the Lower Thames Crossing cost in 2022?", "is that more than in 2020?"), "Yes"),
-        (("5 largest home office projects, 2023", "sum of the five?"), "£21,136 million"),
-        (("5 largest home office projects, 2023", "sum of the five?", "what share of all home office costs is it"), "84.3 %"),
-        (("whole-life cost of Project Gigabit in 2023", "who's in charge"), "DSIT"),
-        (("Which DFT projects were new in 2022?", "what do they cost"), "In 2022"),
+        (("whole-life cost of Project Gigabit in 2023", "who's in charge"), says("delivered by **DSIT**")),
+        (("Which DFT projects were new in 2022?", "what do they cost"), names(NEW_OF_DFT)),
     ],
-    ids=lambda value: value if isinstance(value, str) else value[-1],
+    ids=lambda value: value[-1] if isinstance(value, tuple) else "",
 )
-async def test_a_follow_up_goes_on_from_what_was_answered(asker: Asker, turns: tuple[str, ...], told: str) -> None:
+async def test_a_follow_up_goes_on_from_what_was_answered(asker: Asker, turns: tuple[str, ...], right: Check) -> None:
     answer = await asker.ask(turns[-1], *turns[:-1])
-    assert told in answer.answer.replace("**", "")
+    assert right(answer) == "", answer.answer
+
+
+OVER_A_BILLION = [row for row in HOME_OFFICE if (t.cost(row) or 0.0) > 1000]
+SPENDERS = t.sums("department", t.of(2022))
+WITHOUT_AMBER = set(t.by_department(t.of(2023))) - set(t.by_department(t.of(2023, rating="Amber")))
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "right"),
     [
-        ("which ends first, Crossrail or Type 31, in 2022?", "Crossrail Programme"),
-        ("is the Type 26 programme finishing later than Type 31 as of 2023", "Yes"),
-        ("which department spends the most in 2022", "DFT has the highest total whole-life cost"),
-        ("what does MOJ spend in total in 2023", "MOJ"),
-        ("Which projects of the Home Office cost over a billion in 2023?", "Police Uplift Programme"),
-        ("Which departments have no amber projects in 2023?", "no"),
-        ("Is there a project called Crossrail Programme in 2022?", "Yes"),
-        ("What projects were there in 2021 but not in 2022?", "2021"),
-        ("Welches Ministerium führt das Making-Tax-Digital-Projekt?", "HMRC"),
-        ("What do all the 2022 projects cost together over their whole life?", "£495,520 million"),
+        (
+            "which ends first, Crossrail or Type 31, in 2022?",
+            says("- Crossrail Programme: **14 May 2023**\n- Type 31e: **31 March 2029**"),
+        ),
+        ("is the Type 26 programme finishing later than Type 31 as of 2023", says("Yes.", "1 May 2035", "31 March 2029")),
+        (
+            "which department spends the most in 2022",
+            says(f"**{max(SPENDERS, key=lambda name: SPENDERS[name])}** has the highest"),
+        ),
+        ("what does MOJ spend in total in 2023", figure(t.total(t.of(2023, "MOJ")))),
+        ("Which projects of the Home Office cost over a billion in 2023?", names(t.names(OVER_A_BILLION))),
+        ("Which departments have no amber projects in 2023?", names(WITHOUT_AMBER)),
+        ("Is there a project called Crossrail Programme in 2022?", says("Yes.")),
+        ("What projects were there in 2021 but not in 2022?", names(t.names(t.pairs(2021, 2022)[1]))),
+        ("Welches Ministerium führt das Making-Tax-Digital-Projekt?", says("**HMRC**")),
+        ("What do all the 2022 projects cost together over their whole life?", figure(t.total(t.of(2022)))),
     ],
+    ids=lambda value: value if isinstance(value, str) else "",
 )
-async def test_people_put_it_in_other_words(asker: Asker, text: str, told: str) -> None:
+async def test_people_put_it_in_other_words(asker: Asker, text: str, right: Check) -> None:
     answer = await asker.ask(text)
-    assert told in answer.answer.replace("**", "")
+    assert right(answer) == "", answer.answer
     assert answer.confidence > CONFIDENT, answer.answer
 
 
