@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 from pydantic import Field
 from starlette.responses import Response
 
 from phronesis_bus import Bus
-from phronesis_contracts import BadRequest, Tool
+from phronesis_contracts import BadRequest
 from phronesis_contracts.agents import (
     AGENT_VERSIONS_TOOL,
     DELETE_AGENT_TOOL,
@@ -28,11 +29,11 @@ from phronesis_contracts.agents import (
     TenantAgents,
 )
 
-from ..auth.authentication import Authenticator, Caller, IdempotencyKey, authenticated_route, scope_idempotency_key
+from ..auth.authentication import Authenticator, Caller, IdempotencyKey, authenticated_route
 from ..auth.keys import READ
 from ..http.requests import Given
-from ..http.responses import PROBLEMS, json_response, route_responses
-from .offers import Offers, call_tool
+from ..http.responses import PROBLEMS, route_responses
+from .offers import Offers, tool_response
 
 AGENTS = "/api/v1/agents"
 Name = Annotated[AgentName, Path()]
@@ -62,12 +63,7 @@ def agents_router(authenticator: Authenticator, bus: Bus, offers: Offers) -> API
     # What a tool needs, its risk says.
     routes = APIRouter(route_class=authenticated_route(authenticator, READ), responses=PROBLEMS, tags=["agents"])
 
-    async def asked(
-        who: Caller, tool: Tool[Any, Any], given: dict[str, Any], key: str | None = None, status: int = 200
-    ) -> Response:
-        headers = {"Location": f"{AGENTS}/{given['name']}"} if status == 201 else None
-        found = await call_tool(bus, offers, who, tool, given, scope_idempotency_key(who, key))
-        return json_response(found, status, headers)
+    asked = partial(tool_response, bus, offers)
 
     @routes.get(AGENTS, responses=route_responses(TenantAgents))
     async def list_agents(who: Caller, own: bool = False) -> Response:
@@ -78,7 +74,7 @@ def agents_router(authenticator: Authenticator, bus: Bus, offers: Offers) -> API
     async def publish_agent(given: AgentGiven, who: Caller, key: IdempotencyKey) -> Response:
         """Publish an agent of the tenant's own as a new version; with `dry_run` only report what would change."""
         stated = given.model_dump(mode="json", exclude_unset=True)
-        return await asked(who, PUBLISH_AGENT_TOOL, stated, key, 200 if given.dry_run else 201)
+        return await asked(who, PUBLISH_AGENT_TOOL, stated, key, created=None if given.dry_run else f"{AGENTS}/{given.name}")
 
     @routes.get(AGENTS + "/{name}", responses=route_responses(AgentShown))
     async def get_agent(name: AnyName, who: Caller, version: Version | None = None) -> Response:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import date
-from functools import cache
+from functools import cache, partial
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from starlette.responses import Response
 
 from phronesis_bus import Bus
-from phronesis_contracts import NotFound, Tool
+from phronesis_contracts import NotFound
 from phronesis_contracts.catalog import TOOLS
 from phronesis_contracts.ledger import LIMITS_GET_TOOL, LIMITS_SET_TOOL, USAGE_GET_TOOL, Limits, Part, SetLimit, UsageSums
 from phronesis_contracts.outside import (
@@ -35,12 +35,11 @@ from phronesis_contracts.outside import (
     ToolName,
 )
 
-from ..auth.authentication import Authenticator, Caller, IdempotencyKey, authenticated_route, scope_idempotency_key
+from ..auth.authentication import Authenticator, Caller, IdempotencyKey, authenticated_route
 from ..auth.keys import READ
 from ..http.requests import Given
 from ..http.responses import PROBLEMS, json_response, route_responses
-from .offers import Offers, call_tool, find_tool
-from .offers import call_tool as call
+from .offers import Offers, find_tool, tool_response
 
 
 class ToolShown(BaseModel):
@@ -93,7 +92,7 @@ def tools_router(authenticator: Authenticator, bus: Bus, offers: Offers) -> APIR
         tool = find_tool(name)
         if tool is None:
             raise NotFound("there is no such tool")
-        return json_response(await call(bus, offers, who, tool, given, scope_idempotency_key(who, key)))
+        return await tool_response(bus, offers, who, tool, given, key)
 
     return routes
 
@@ -143,15 +142,12 @@ def mcp_servers_router(authenticator: Authenticator, bus: Bus, offers: Offers) -
     # What a tool needs, its risk says.
     routes = APIRouter(route_class=authenticated_route(authenticator, READ), responses=PROBLEMS, tags=["mcp-servers"])
 
-    async def asked(who: Caller, tool: Tool[Any, Any], given: dict[str, Any], key: str | None = None) -> Response:
-        headers = {"Location": f"{SERVERS}/{given['name']}"} if tool is ADD_SERVER_TOOL else None
-        found = await call_tool(bus, offers, who, tool, given, scope_idempotency_key(who, key))
-        return json_response(found, 201 if headers else 200, headers)
+    asked = partial(tool_response, bus, offers)
 
     @routes.post(SERVERS, status_code=201, responses=route_responses(OutsideServer, 201))
     async def add_mcp_server(given: ServerAdded, who: Caller, key: IdempotencyKey) -> Response:
         """Register an outside MCP server. Its tools are offered to nobody before they are accepted."""
-        return await asked(who, ADD_SERVER_TOOL, given.model_dump(mode="json"), key)
+        return await asked(who, ADD_SERVER_TOOL, given.model_dump(mode="json"), key, created=f"{SERVERS}/{given.name}")
 
     @routes.get(SERVERS, responses=route_responses(OutsideServers))
     async def list_mcp_servers(who: Caller) -> Response:
@@ -217,17 +213,17 @@ def ledger_router(authenticator: Authenticator, bus: Bus, offers: Offers) -> API
     ) -> Response:
         """What model calls used, this month where nothing else is asked for: the caller's own, for an admin the tenant's."""
         given = {"since": since, "until": until, "by": by, "agent": agent, "user": user, "turn_id": turn_id}
-        return json_response(await call_tool(bus, offers, who, USAGE_GET_TOOL, given, None))
+        return await tool_response(bus, offers, who, USAGE_GET_TOOL, given)
 
     @routes.get(LIMITS, responses=route_responses(Limits))
     async def get_limits(who: Caller) -> Response:
         """The limits that bear on the caller, for an admin all of the tenant's, with what is used of each."""
-        return json_response(await call_tool(bus, offers, who, LIMITS_GET_TOOL, {}, None))
+        return await tool_response(bus, offers, who, LIMITS_GET_TOOL, {})
 
     @routes.put(LIMITS, responses=route_responses(Limits))
     async def put_limit(limit: SetLimit, who: Caller, key: IdempotencyKey) -> Response:
         """Set a limit, or remove it by stating neither tokens nor usd. For admins."""
         given = limit.model_dump(exclude_none=True)
-        return json_response(await call_tool(bus, offers, who, LIMITS_SET_TOOL, given, scope_idempotency_key(who, key)))
+        return await tool_response(bus, offers, who, LIMITS_SET_TOOL, given, key)
 
     return routes

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
+from starlette.responses import Response
 
 from phronesis_bus import Bus, News, ask
 from phronesis_contracts import (
@@ -35,9 +36,9 @@ from phronesis_contracts.constitution import writes
 from phronesis_contracts.instructions import AGENT_GET, AgentProfile, AgentRef, Released
 from phronesis_contracts.tools import bare_name, legal_name, successor_name
 
-from ..auth.authentication import audit_refusal
+from ..auth.authentication import audit_refusal, scope_idempotency_key
 from ..auth.keys import require_scope, scope_of
-from ..http.responses import invalid_input
+from ..http.responses import invalid_input, json_response
 
 log = logging.getLogger(__name__)
 
@@ -223,3 +224,23 @@ async def call_tool(
         raise invalid_input(fault.errors(include_url=False, include_context=False, include_input=False)) from fault
     answer: BaseModel = await ask(bus, who, tool.rpc, request, key=key)
     return answer
+
+
+async def tool_response(
+    bus: Bus,
+    offers: Offers,
+    who: Principal,
+    tool: Tool[Any, Any],
+    given: dict[str, Any],
+    key: str | None = None,
+    *,
+    created: str | None = None,
+) -> Response:
+    """A tool's answer as a route gives it. Raises as `call_tool`.
+
+    Args:
+        key: idempotency key of a write, as the caller sent it.
+        created: where that is which the call made; the status is then 201.
+    """
+    found = await call_tool(bus, offers, who, tool, given, scope_idempotency_key(who, key))
+    return json_response(found, 201 if created else 200, {"Location": created} if created else None)
