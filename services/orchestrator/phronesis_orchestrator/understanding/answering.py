@@ -392,7 +392,7 @@ class _Answering:
     def _says_it(self) -> bool:
         """Whether a short message has a pronoun for what was spoken of."""
         said = [token.folded for token in self._language.tokens(self._text)]
-        return len(said) <= _SHORT and bool(set(self._language.words.get("pronoun_one", ())[:3]) & set(said))
+        return len(said) <= _SHORT and bool(self._language.cues("pronoun") & set(said))
 
     def _names_document(self) -> bool:
         said = {token.folded for token in self._language.tokens(self._text)}

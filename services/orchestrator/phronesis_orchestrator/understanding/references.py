@@ -141,7 +141,7 @@ def _is_pronoun(reading: Reading, item: Item) -> bool:
 
 
 def _is_certain(reading: Reading, item: Item) -> bool:
-    return item.text.casefold() in reading.language.words.get("pronoun_one", ())[:3]
+    return item.text.casefold() in reading.language.cues("pronoun")
 
 
 def _on_set(reading: Reading) -> bool:

@@ -128,6 +128,13 @@ def test_a_word_that_nothing_explains_is_named_and_nothing_is_answered() -> None
     assert (found.reason, "blorptang" in found.words) == ("words", True)
 
 
+@pytest.mark.parametrize("text", ["What's its tonnage?", "what's her tonnage?", "and his state?", "which state is she in"])
+def test_a_pronoun_that_nothing_resolves_is_asked_back(text: str) -> None:
+    found = plan(text)
+    assert isinstance(found, Unknown), found
+    assert found.reason == "reference"
+
+
 def test_a_compound_of_two_known_words_is_split() -> None:
     assert LEXICONS["de"].split("schiffstonnage") == ("schiffs", "tonnage")
     assert LEXICONS["de"].split("blorptonnage") is None
