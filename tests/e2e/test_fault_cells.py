@@ -20,6 +20,7 @@ from tests.support.bus import eventually
 from tests.support.groq_server import Fault
 from tests.support.people import Person
 from tests.support.production import STORES
+from tests.support.stack import UNHURRIED
 from tests.support.tcp_proxy import Mode
 
 pytestmark = [pytest.mark.verify, pytest.mark.stores, pytest.mark.timeout(180)]
@@ -32,7 +33,7 @@ _STANCES = ("curious_explorer", "supportive_companion", "focused_analyst", "crea
 @pytest.fixture(scope="module")
 async def faulty(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[FaultStack]:
     """A stack with a scripted model, and a proxy in every connection."""
-    async with fault_stack(tmp_path_factory.mktemp("faulty") / "data") as stack:
+    async with fault_stack(tmp_path_factory.mktemp("faulty") / "data", UNHURRIED) as stack:
         someone = await someone_who_knows(stack.people)
 
         async def whole() -> bool:  # the first statements of a fresh Neo4j take seconds to plan

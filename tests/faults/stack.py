@@ -46,8 +46,8 @@ class _Parts(Parts):
 
 
 @asynccontextmanager
-async def fault_stack(folder: Path) -> AsyncIterator[FaultStack]:
-    """A stack with its data in `folder`, for the length of a block."""
+async def fault_stack(folder: Path, environment: Mapping[str, str] | None = None) -> AsyncIterator[FaultStack]:
+    """A stack with its data in `folder` and more variables for its services, for the length of a block."""
     data = DataDir(folder)
     data.create()
     settings = LocalSettings().model_copy(update={"data": folder, "port": 0})
@@ -64,7 +64,7 @@ async def fault_stack(folder: Path) -> AsyncIterator[FaultStack]:
             "orchestrator to the model": (LOOPBACK, model.port),
         }
         links = {name: await opened.enter_async_context(tcp_proxy(target)) for name, target in targets.items()}
-        parts.told = {name: _told(name, links) for name in SERVICES}
+        parts.told = {name: {**(environment or {}), **_told(name, links)} for name in SERVICES}
         opened.push_async_callback(stack.stop)
         await stack.start()
         keeping = asyncio.create_task(stack.stay())

@@ -14,6 +14,7 @@ from phronesis_contracts.constitution.maintenance import AskEmbeddings, Embeddin
 from phronesis_contracts.constitution.registry import TYPES, Layer
 from phronesis_contracts.orchestrator import Audited
 from phronesis_contracts.service import AUDITED
+from phronesis_memory.constitution.nodes import state_after_failure
 from phronesis_memory.constitution.ports import NodeFilter, Pair
 from phronesis_postgres import EVERY_TENANT
 from tests.support.bus import eventually
@@ -400,6 +401,26 @@ async def test_what_was_taken_by_a_process_that_died_is_embedded_by_another(held
     held.clock.at += timedelta(seconds=121)
     async with held.running():
         await eventually(lambda: _current(held, tenant, "a"))
+
+
+@pytest.mark.req("O-355")
+async def test_an_order_outlives_an_attempt_that_was_under_way_and_failed(held: Constitution, tenant: str) -> None:
+    await held.parts.following.follow(tenant, held.graph.put(tenant, "goal", "a", "kind harvest"))
+    [taken] = await held.parts.queue.take(held.clock.at, 10)
+    await held.parts.following.refresh(tenant, ["a"], at_once=True, force=True)
+    await held.parts.queue.fail(taken, state_after_failure(taken.attempts, "unavailable", held.clock.at, for_good=True))
+    assert await held.embed() == 1
+    assert await state(held, tenant, "a") is EmbeddingState.CURRENT
+
+
+@pytest.mark.req("O-308")
+async def test_strong_consistency_waits_for_what_is_embedded_and_not_in_the_index_yet(held: Constitution, tenant: str) -> None:
+    await held.parts.following.follow(tenant, held.graph.put(tenant, "goal", "a", "kind harvest"))
+    taken = await held.parts.queue.take(held.clock.at, 10)
+    vectors = await held.embedder.embed_texts([due.body for due in taken])
+    assert await held.parts.queue.store(tenant, list(zip(taken, vectors, strict=True)), held.clock.at) == ["a"]
+    await held.parts.vectors.settled(tenant)
+    assert await ids(held, tenant, "goal kind harvest") == ["a"]
 
 
 async def _current(held: Constitution, tenant: str, id: str) -> bool:

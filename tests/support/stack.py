@@ -28,8 +28,8 @@ sys.exit(up(LocalSettings().model_copy(update={"data": Path(sys.argv[1]), "port"
 """
 
 
-_UNHURRIED = {"ORCHESTRATOR_RECALL_LIMIT": "10"}
-"""A turn of a test waits for memory: a machine that is busy with other tests takes longer than a person should have to wait."""
+UNHURRIED = {"ORCHESTRATOR_RECALL_LIMIT": "10", "ORCHESTRATOR_RETRIEVAL_LIMIT": "10", "GRAPH_READ_TIMEOUT": "20"}
+"""A turn of a test waits for memory and graph: a machine busy with other tests takes longer than a person should wait."""
 
 
 class RunningStack:
@@ -44,7 +44,7 @@ class RunningStack:
     def __init__(self, folder: Path, parts: Sequence[str] = SERVERS, environment: dict[str, str] | None = None) -> None:
         self.data = DataDir(folder)
         self._parts = parts
-        self._environment = inherited_environment() | _UNHURRIED | (environment or {})
+        self._environment = inherited_environment() | UNHURRIED | (environment or {})
         self.supervisor: subprocess.Popen[str] | None = None
 
     def launch(self) -> subprocess.Popen[str]:

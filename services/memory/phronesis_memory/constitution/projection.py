@@ -194,11 +194,12 @@ class ConstitutionVectors:
         try:
             async with asyncio.timeout(_SETTLE_WAIT):
                 await self._following.catch_up(tenant)
-                asked = waiting = await self._queue.hurrying(tenant)
+                waiting = await self._queue.hurrying(tenant)
                 while waiting:
                     await asyncio.sleep(_SETTLE_LOOK)
                     waiting = await self._queue.hurrying(tenant, waiting)
-                await self._index.settle(tenant, asked)
+                # Also what the worker has embedded already, and has not brought to the index yet.
+                await self._index.settle_all(tenant)
         except TimeoutError as error:
             raise Unavailable("what was written just now is not embedded yet", retry_after=1) from error
 

@@ -75,7 +75,7 @@ _TAKE = """
     UPDATE constitution_nodes n SET due = $3, attempts = least(n.attempts + 1, 100) FROM (
         SELECT tenant, node_id FROM constitution_nodes WHERE due <= $1 ORDER BY tier, due LIMIT $2 FOR UPDATE SKIP LOCKED
     ) taken WHERE (n.tenant, n.node_id) = (taken.tenant, taken.node_id)
-    RETURNING n.tenant, n.node_id, n.type, n.tier, n.body, n.text_hash, n.attempts"""
+    RETURNING n.tenant, n.node_id, n.type, n.tier, n.body, n.text_hash, n.attempts, n.due"""
 _STORE = """
     INSERT INTO constitution_vectors AS v (tenant, node_id, type, layer, lifecycle, topic, model, dimension, embedding)
     SELECT n.tenant, n.node_id, n.type, n.layer, n.lifecycle, n.topic, $5, $6, given.vector::halfvec
@@ -113,7 +113,7 @@ _BACK = """
     WHERE (n.tenant, n.node_id) = (given.tenant, given.id) AND due = $4"""
 _FAILED = """
     UPDATE constitution_nodes SET state = $4, due = $5, attempts = $6, problem = $7
-    WHERE tenant = $1 AND node_id = $2 AND text_hash = $3"""
+    WHERE tenant = $1 AND node_id = $2 AND text_hash = $3 AND due = $8"""
 _SAME = """
     INSERT INTO constitution_pairs (tenant, one_id, other_id, cosine)
     SELECT $1, least($2, other), greatest($2, other), cosine FROM unnest($3::text[], $4::real[]) AS given (other, cosine)
@@ -146,6 +146,7 @@ class DueNode:
     text_hash: str
     attempts: int
     """With this one."""
+    leased_until: datetime
 
 
 class NodeQueue:
@@ -164,7 +165,14 @@ class NodeQueue:
             rows = await connection.fetch(_TAKE, now, most, now + _LEASE)
         return [
             DueNode(
-                row["tenant"], row["node_id"], row["type"], Tier(row["tier"]), row["body"], row["text_hash"], row["attempts"]
+                row["tenant"],
+                row["node_id"],
+                row["type"],
+                Tier(row["tier"]),
+                row["body"],
+                row["text_hash"],
+                row["attempts"],
+                row["due"],
             )
             for row in rows
         ]
@@ -203,9 +211,11 @@ class NodeQueue:
             await connection.execute(_DONE, tenant, list(ids), taken + _LEASE)
 
     async def fail(self, due: DueNode, state: RecordState) -> None:
+        """Write down that an attempt failed, unless the node was ordered anew meanwhile: the order stands then."""
         async with self._database.transaction(due.tenant) as connection:
+            await lock_records(connection, due.tenant)  # whoever writes the record now would put back the lease that it read
             said = (state.state, state.due, state.attempts, state.problem)
-            await connection.execute(_FAILED, due.tenant, due.id, due.text_hash, *said)
+            await connection.execute(_FAILED, due.tenant, due.id, due.text_hash, *said, due.leased_until)
 
     async def hurrying(self, tenant: str, ids: Sequence[str] | None = None) -> list[str]:
         """Nodes that are to be embedded at once and are not yet, of all or of some."""

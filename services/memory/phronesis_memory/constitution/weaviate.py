@@ -109,6 +109,9 @@ class WeaviateNodeVectors(PgNodeVectors):
     async def settle(self, tenant: str, ids: Sequence[str]) -> None:
         await self._sync.settle(tenant, ids)
 
+    async def settle_all(self, tenant: str) -> None:
+        await self._sync.settle_all(tenant)
+
     async def reconcile(self, tenant: str) -> tuple[int, int]:
         await self._sync.drain()
         held = await self._held(tenant)

@@ -91,6 +91,12 @@ class ChangeTable(ABC, Generic[E]):
         statement = f"SELECT EXISTS (SELECT FROM {self._table} c WHERE {self._named} AND due <= now())"  # noqa: S608
         return bool(await connection.fetchval(statement, tenant, list(ids)))
 
+    async def noted(self, connection: Connection, tenant: str, most: int) -> list[str]:
+        """The things of a tenant with a change that is left, the latest first."""
+        statement = f"""
+            SELECT {self._key}::text FROM {self._table} WHERE tenant = $1 AND due <= now() ORDER BY due DESC LIMIT $2"""  # noqa: S608
+        return [row[0] for row in await connection.fetch(statement, tenant, most)]
+
     async def left(self, connection: Connection, began: datetime) -> bool:
         """Whether a change is left that was noted up to then, or that the index refused."""
         statement = f"SELECT EXISTS (SELECT FROM {self._table} WHERE due <= $1 OR due > now())"  # noqa: S608
