@@ -1,17 +1,16 @@
 """Question sets: items in files, each with its half, its turns and what is expected of each.
 
-A set is a folder of `sets` with two files, `tune.yaml` and `held.yaml`. The half follows from the hash of the item's id, so an
-item never changes sides. Who tunes answers reads the first file only.
+A set is a folder of `sets` with two files, `tune.yaml` and `held.yaml`. Who tunes answers reads the first file only. A held half that
+was looked at, or that was measured and then tuned for, joins the tuning half and is replaced by new items.
 
-python -m evals.items SET FILE      append the items of a file to the halves of a set
+python -m evals.items SET FILE      replace the held half of a set by the items of a file, and keep what it was for tuning
 """
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
@@ -48,7 +47,7 @@ class Item:
     """One question, or one dialogue.
 
     Args:
-        id: unique in its set; its hash decides about the half.
+        id: unique in its set.
         set: its set.
         half: `tune` or `held`.
         language: `en` or `de`.
@@ -70,18 +69,15 @@ class Item:
     pattern: str = ""
 
 
-def half_of(identity: str) -> str:
-    """The half of an item."""
-    return HALVES[hashlib.sha256(identity.encode()).digest()[0] % 2]
-
-
 def load(name: str, half: str | None = None) -> list[Item]:
     """The items of a set, or of one of its halves, with their truths computed."""
     words = vocabulary(name)
     found = []
     for one in HALVES if half is None else (half,):
         file = SETS / name / f"{one}.yaml"
-        found += [parse(raw, name, words) for raw in yaml.safe_load(file.read_text("utf-8")) or ()] if file.exists() else []
+        found += (
+            [parse(raw, name, words, one) for raw in yaml.safe_load(file.read_text("utf-8")) or ()] if file.exists() else []
+        )
     return found
 
 
@@ -109,7 +105,7 @@ def for_agents(item: Item, agents: Iterable[str]) -> Item:
     return replace(item, agents=tuple(agent for agent in item.agents if agent in set(agents)))
 
 
-def parse(raw: Mapping[str, Any], name: str, words: Mapping[str, Any]) -> Item:
+def parse(raw: Mapping[str, Any], name: str, words: Mapping[str, Any], half: str) -> Item:
     """One item as a file has it. A single question states `text` and `expect` without `turns`.
 
     Raises:
@@ -120,7 +116,7 @@ def parse(raw: Mapping[str, Any], name: str, words: Mapping[str, Any]) -> Item:
         return Item(
             id=str(raw["id"]),
             set=name,
-            half=half_of(str(raw["id"])),
+            half=half,
             language=str(raw.get("lang", "en")),
             tags=tuple(raw.get("tags", ())) + (("dialogue",) if len(turns) > 1 else ()),
             agents=tuple(raw["agents"]) if "agents" in raw else AGENTS.get(name, ("dialogue",)),
@@ -142,27 +138,27 @@ def _turn(raw: Mapping[str, Any], words: Mapping[str, Any]) -> Turn:
 _BUILTINS = {one.__name__: one for one in (len, sum, min, max, sorted, abs, list, set, round, any, all, dict, str)}
 
 
-def split(raw_items: Iterable[Mapping[str, Any]], name: str) -> None:
-    """Append items to the files of their halves.
+def replace_held(raw_items: Sequence[Mapping[str, Any]], name: str) -> None:
+    """Make items the held half of a set; what it was is tuned on from now on.
 
     Raises:
         ValueError: an id is taken, or an item is not whole.
     """
     taken, words = {item.id for item in load(name)}, vocabulary(name)
-    parts: dict[str, list[Mapping[str, Any]]] = {half: [] for half in HALVES}
     for raw in raw_items:
-        item = parse(raw, name, words)
+        item = parse(raw, name, words, "held")
         if item.id in taken:
             raise ValueError(f"{item.id} is taken")
         taken.add(item.id)
-        parts[item.half].append(raw)
-    for half, some in parts.items():
-        file = SETS / name / f"{half}.yaml"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with file.open("a", encoding="utf-8") as out:
-            for raw in some:
-                out.write(yaml.safe_dump([raw], sort_keys=False, allow_unicode=True, width=128))
+    tune, held = (SETS / name / f"{half}.yaml" for half in HALVES)
+    tune.parent.mkdir(parents=True, exist_ok=True)
+    if held.exists():
+        with tune.open("a", encoding="utf-8") as out:
+            out.write(held.read_text("utf-8"))
+    with held.open("w", encoding="utf-8") as out:
+        for raw in raw_items:
+            out.write(yaml.safe_dump([raw], sort_keys=False, allow_unicode=True, width=128))
 
 
 if __name__ == "__main__":
-    split(yaml.safe_load(Path(sys.argv[2]).read_text("utf-8")), sys.argv[1])
+    replace_held(yaml.safe_load(Path(sys.argv[2]).read_text("utf-8")), sys.argv[1])

@@ -37,8 +37,8 @@ class Made:
 
     @property
     def items(self) -> list[Item]:
-        """Its questions."""
-        return [parse(one, "twins", {}) for one in self.raw]
+        """Its questions. All are held: who tunes on a seed measures on others."""
+        return [parse(one, "twins", {}, "held") for one in self.raw]
 
     @property
     def names(self) -> list[str]:

@@ -11,6 +11,7 @@ import pytest
 
 from phronesis_local.parts import SERVICES
 from phronesis_samples.portfolio.reports import batches
+from tests.support.bus import eventually
 from tests.support.people import Person, Town, town
 from tests.support.production import SERVERS
 from tests.support.sample_portfolio import few_projects, programme
@@ -47,7 +48,15 @@ async def analyst(everybody: Town) -> Person:
         body, key = batch.model_dump(mode="json"), uuid4().hex
         answer = await keeper.http.post("/api/v1/tools/graph_upsert", json=body, headers={"Idempotency-Key": key})
         assert answer.status_code == 200, answer.text
-    return await everybody.someone(tenant=keeper.tenant)
+    person = await everybody.someone(tenant=keeper.tenant)
+
+    async def answers() -> bool:  # the first questions to a fresh graph store are planned and compiled: some take many seconds
+        body = {"query": "How many projects are there?", "agent": "noor"}
+        answer = await person.http.post("/api/v1/chat/message", json=body, headers={"Idempotency-Key": uuid4().hex})
+        return answer.status_code == 200
+
+    await eventually(answers, within=90)
+    return person
 
 
 @pytest.fixture(scope="package")

@@ -16,7 +16,7 @@ from tests.support.people import Person
 pytestmark = [pytest.mark.verify, pytest.mark.timeout(290)]
 
 CHAT = "/api/v1/chat/message"
-AT_ONCE = 4
+AT_ONCE = 2
 """Questions under way together."""
 
 

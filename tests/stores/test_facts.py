@@ -387,6 +387,19 @@ async def test_a_question_is_answered_for_its_own_user_and_says_when_nothing_was
     assert (outside.known, outside.understood) == (False, False)
 
 
+async def test_what_no_pattern_takes_is_kept_as_it_was_said_and_told_where_it_comes_near(known: Known) -> None:
+    who = someone()
+    await learnt(known, who, "The bell of the barn hangs behind the quince tree.")
+    found = await known.facts.ask_facts(calling(who), AskFacts(question="whereabouts hangs the bell of the barn"))
+    assert (found.known, [one.words for one in found.near]) == (
+        False,
+        ["You said: The bell of the barn hangs behind the quince tree."],
+    )
+    assert (
+        await known.facts.ask_facts(calling(someone()), AskFacts(question="whereabouts hangs the bell of the barn"))
+    ).near == ()
+
+
 async def test_what_a_question_finds_can_be_forgotten(known: Known) -> None:
     who = someone()
     await learnt(known, who, "My address is 14 Mill Lane, York")

@@ -259,6 +259,8 @@ class AnsweredFacts(Message):
     """Whether the question asks for something that facts are kept of; where it does not, nothing was looked for."""
     subject: str | None = None
     """Whom it asks about: `user`, `user's wife`, or a name."""
+    near: tuple[AnsweringFact, ...] = ()
+    """What comes nearest where nothing answers; it may be something else."""
     predicates: tuple[str, ...] = ()
     """What it asks for, such as `works at`; empty where it was looked for by its words."""
 

@@ -13,7 +13,7 @@ import pytest
 
 from evals import items
 from evals.generator import Made, generate
-from evals.items import HALVES, SETS, Item, load
+from evals.items import HALVES, Item, load
 from evals.judge import kind_of
 from evals.truth import portfolio, tables
 from scripts.tree import ROOT
@@ -47,13 +47,21 @@ def most_common(some: Sequence[Item]) -> tuple[str, float]:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_every_item_of_a_set_is_whole_and_stands_in_the_file_of_its_half(name: str) -> None:
+def test_every_item_of_a_set_is_whole_and_stands_in_one_half(name: str) -> None:
     found = everything(name)
     assert len({item.id for item in found}) == len(found)
     assert all(kind_of(turn.expect) for item in found for turn in item.turns)
-    for half in HALVES:
-        ids = re.findall(r"^- id: (.+)$", (SETS / name / f"{half}.yaml").read_text("utf-8"), re.MULTILINE)
-        assert {items.half_of(one) for one in ids} == {half}
+    assert {item.half for item in found} == set(HALVES)
+
+
+def test_new_items_are_held_and_those_before_them_are_tuned_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(items, "SETS", tmp_path)
+    old, new = ({"id": id, "text": f"who is {id}?", "expect": "D"} for id in ("a", "b"))
+    items.replace_held([old], "personal")
+    items.replace_held([new], "personal")
+    assert [(item.id, item.half) for item in items.load("personal")] == [("a", "tune"), ("b", "held")]
+    with pytest.raises(ValueError, match="b is taken"):
+        items.replace_held([new], "personal")
 
 
 @pytest.mark.parametrize("name", FILES)

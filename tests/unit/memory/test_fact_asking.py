@@ -8,12 +8,13 @@ from itertools import count
 import pytest
 import yaml
 
+from phronesis_contracts.facts import Origin
 from phronesis_memory.facts.corrections import find_correction, resolve
 from phronesis_memory.facts.decision import Assertion, Evidence, StoredFact, decide
-from phronesis_memory.facts.extraction import extract_statements
+from phronesis_memory.facts.extraction import extract_statements, note_the_rest
 from phronesis_memory.facts.language import Language, language_of
 from phronesis_memory.facts.predicates import normalize, predicate_of, slot_of
-from phronesis_memory.facts.questions import choose, names_of, read_question
+from phronesis_memory.facts.questions import choose, names_of, nearest, read_question
 from phronesis_memory.facts.wording import USER, words_to_user
 
 numbers = count()
@@ -229,3 +230,59 @@ def test_another_language_needs_a_file_and_no_code() -> None:
         "Nantes",
         "Votre sœur habite à Nantes.",
     )
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("The spare key is under the green flowerpot.", ["The spare key is under the green flowerpot"]),
+        ("I'm taking the night train to Vienna on the 3rd.", ["I'm taking the night train to Vienna on the 3rd"]),
+        ("Our dog is called Biscuit and his vet is Dr Amin", ["Our dog is called Biscuit and his vet is Dr Amin"]),
+        ("My dog is called Rex", []),
+        ("I need to know how many boats there are", []),
+        ("Where do I keep my spare key", []),
+        ("I think that it is late", []),
+        ("If I lived in Rome, I would walk", []),
+        ("Show me my boats please", []),
+        ("Der Ersatzschlüssel liegt unter dem Blumentopf.", ["Der Ersatzschlüssel liegt unter dem Blumentopf"]),
+    ],
+)
+def test_a_sentence_of_the_users_own_world_is_noted_where_no_statement_says_it(said: str, kept: list[str]) -> None:
+    assert [one.object for one in note_the_rest(said, extract_statements(said))] == kept
+
+
+def noted(*said: str) -> list[StoredFact]:
+    """Notes of these sentences, the newest last."""
+    found = []
+    for text in said:
+        when = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(minutes=next(numbers))
+        evidence = Evidence(f"turn:t{next(numbers)}/0", when, Origin.USER, 0.9, "t", "c1")
+        [statement] = note_the_rest(text, ())
+        found += decide((), Assertion(statement, evidence), lambda: f"f{next(numbers)}").facts
+    return found
+
+
+def near(question: str, *found: tuple[StoredFact, float]) -> list[str]:
+    """What comes nearest to a question, by cosines that are given."""
+    return [fact.object for fact, _ in nearest(question, found, language_of(question))]
+
+
+def test_the_sentence_that_is_nearest_is_told_where_nothing_answers() -> None:
+    bell, train = noted("The bell of the barn is broken", "My train leaves at 7:40 on Tuesday")
+    assert near("when do I set off?", (bell, 0.1), (train, 0.35)) == ["My train leaves at 7:40 on Tuesday"]
+
+
+def test_of_sentences_that_are_as_near_the_newer_one_is_told() -> None:
+    old, new = noted("I go climbing on Wednesdays", "I switched to Fridays for climbing")
+    assert near("on which day do I climb", (old, 0.7), (new, 0.66)) == ["I switched to Fridays for climbing"]
+
+
+def test_a_sentence_without_the_sort_of_thing_that_is_asked_for_is_not_near() -> None:
+    bell, boat = noted("The bell of the barn is broken", "My boat has 3 masts")
+    assert near("when was the bell of the barn cast?", (bell, 0.8)) == []
+    assert near("how many masts has it?", (bell, 0.5), (boat, 0.4)) == ["My boat has 3 masts"]
+
+
+def test_what_is_far_from_a_question_is_not_told() -> None:
+    [bell] = noted("The bell of the barn is broken")
+    assert near("what is my blood type?", (bell, 0.2)) == []

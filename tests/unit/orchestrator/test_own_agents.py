@@ -12,7 +12,7 @@ from phronesis_contracts import Principal, Role
 from phronesis_contracts.agents import KEEP_AGENT, AgentPublished, AgentRefused, PublishAgent
 from phronesis_contracts.catalog import TOOLS
 from phronesis_contracts.documents import SEARCH_DOCUMENTS, FoundPassages
-from phronesis_contracts.facts import LIST_FACTS, FactList
+from phronesis_contracts.facts import ASK_FACTS, AnsweredFacts
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.memory import AugmentedMemoryContext, ContextItem, ItemKind
 from phronesis_contracts.ontology import AskVocabulary, EntityName, OntologyView, PropertyView, TypeView, Vocabulary
@@ -79,10 +79,10 @@ async def test_a_model_is_told_who_the_person_is_by_an_agent_that_reads_memory_a
 
 
 @pytest.mark.parametrize(
-    ("source", "quoted", "asked"), [("memory", True, {LIST_FACTS.subject}), ("documents", False, {SEARCH_DOCUMENTS.subject})]
+    ("source", "quoted", "asked"), [("memory", True, {ASK_FACTS.subject}), ("documents", False, {SEARCH_DOCUMENTS.subject})]
 )
 async def test_rules_search_the_agents_sources_alone(source: str, quoted: bool, asked: set[str]) -> None:
-    owners = {SEARCH_DOCUMENTS.subject: FoundPassages(), LIST_FACTS.subject: FactList(facts=(), total=0)}
+    owners = {SEARCH_DOCUMENTS.subject: FoundPassages(), ASK_FACTS.subject: AnsweredFacts(known=False, understood=False)}
     said, around = await answered("Where does the tide clock hang?", agent(sources=[source]), owners=owners)
     assert ("room 12" in said.user_response) is quoted
     assert {subject for subject, _, _ in around.questions} == asked

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from phronesis_contracts.facts import FactKind, Statement
 
+from ..words.analysis import stems
 from .language import Complement, Language, Rule, expand, fill, language_of, noun_of, restore
-from .predicates import IS, predicate_of
+from .predicates import IS, NOTED, predicate_of
 from .wording import USER, sentence_of
 
 MAX_STATEMENTS = 20
@@ -24,6 +25,10 @@ _LONGEST = 200
 """Characters of an object; a longer one is a story, and no fact."""
 _NAME = 3
 """Words of a name that is written without capitals, at most."""
+_FEWEST, _MOST = 3, 40
+"""Words of a sentence that is kept as it was said."""
+_SAID_ALREADY = 0.5
+"""The share of a sentence's words that statements have to hold for it to need no note."""
 _BY_RULE = 0.9
 """How sure a rule is: it takes the words as they stand."""
 _QUOTED = re.compile(r'"[^"]{0,400}"|“[^”]{0,400}”|„[^“”]{0,400}[“”]|«[^»]{0,400}»')
@@ -69,6 +74,65 @@ def extract_statements(text: str, language: str | Language | None = None) -> tup
         found.extend(_read_sentence(sentence, message))
     made = (_statement(one, spoken) for one in dict.fromkeys(found))
     return tuple([one for one in made if one is not None][:MAX_STATEMENTS])
+
+
+def note_the_rest(text: str, stated: Sequence[Statement], language: str | Language | None = None) -> tuple[Statement, ...]:
+    """Sentences of which no statement says what is most of them, kept as they were said, so that they can be found again.
+
+    Args:
+        stated: what `extract_statements` found in the same text.
+    """
+    spoken = language_of(text, language)
+    if len(text) > _SHORT:
+        return ()
+    held = set(stems(" ".join(f"{one.subject} {one.predicate} {one.object} {one.text}" for one in stated)))
+    found = []
+    for sentence in sentences(text, spoken):
+        if _ends_reading(sentence, spoken):
+            break
+        plain = _plain(sentence, spoken)
+        if _is_told(sentence, plain, spoken) and not _is_held(plain, held, spoken):
+            found.append(Found(NOTED, restore(_plain(sentence, spoken, expanded=False))))
+    made = (_statement(one, spoken) for one in dict.fromkeys(found))
+    return tuple(one for one in made if one is not None)[:MAX_STATEMENTS]
+
+
+def _is_told(sentence: str, plain: str, language: Language) -> bool:
+    """Whether a sentence tells something of the user's own world: no question, order, supposition or report."""
+    words, said = plain.casefold().split(), sentence.casefold().rstrip(" .!").split()
+    if sentence.rstrip(" \"'”").endswith("?") or not _FEWEST <= len(words) <= _MOST or said[-1] in language.words("polite"):
+        return False
+    other = ("openers", "tasks", "hypothetical", "requests", "opinions")
+    asks = set(language.words("asking")) & set(words[:_FEWEST])
+    if asks or any(language.any_of(key).match(plain) for key in other) or _is_reported(plain, language):
+        return False
+    own = {*language.words("first"), *language.words("my"), *language.words("me")}
+    if own & set(words):
+        return True
+    begins = {*language.words("articles"), *language.words("definite")}
+    return words[0] in begins and any(word in words for word in (*language.words("auxiliaries"), *language.words("modals")))
+
+
+def _plain(sentence: str, language: Language, *, expanded: bool = True) -> str:
+    """A sentence without what opens and ends it, and without the words that ask to remember it."""
+    text = expand(sentence.rstrip(" .!"), language) if expanded else " ".join(sentence.rstrip(" .!").split())
+    plain = without_leads(f"{text} ", language)
+    order = language.any_of("remember").match(plain)
+    return _trimmed(plain[order.end() :].lstrip(" ,:") if order else plain, language) if expanded else plain
+
+
+def _is_held(plain: str, held: Set[str], language: Language) -> bool:
+    """Whether most words of a sentence are held, and every name and number."""
+    small = {*language.marks, *language.words("first"), *language.words("my"), *language.words("articles")}
+    words = [word for word in plain.split() if word.casefold() not in small]
+    own = {stem for word in words for stem in stems(word)}
+    exact = {
+        stem
+        for word in words[1:]
+        if word[0].isdigit() or (word[0].isupper() and not language.nouns_capital)
+        for stem in stems(word)
+    }
+    return exact <= held and len(held & own) >= _SAID_ALREADY * len(own)
 
 
 def sentences(text: str, language: Language) -> Iterator[str]:
@@ -125,14 +189,14 @@ def _read_sentence(sentence: str, message: _Message) -> list[Found]:
         return []
     clauses = _clauses(without_leads(body, language), message)
     if asked and told is None:
-        clauses = clauses[:-1] if language.any_of("openers").match(clauses[-1]) else []
+        clauses = clauses[:-1] if clauses and language.any_of("openers").match(clauses[-1]) else []
     found: list[Found] = []
     for clause in clauses:
         if language.any_of("hypothetical").match(clause):
             break
         found.extend(_read_clause(clause, message))
     if told is not None and not found and body.strip() and told[0].split()[-1].casefold() in language.words("note_after"):
-        found.append(Found("noted", restore(body)))
+        found.append(Found(NOTED, restore(body)))
     return found
 
 

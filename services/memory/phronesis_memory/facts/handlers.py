@@ -27,12 +27,12 @@ from ..values import MEMORY_KIND, Audience, Draft, is_storable, owner_of_facts
 from ..words.analysis import stems
 from .corrections import find_correction, resolve
 from .decision import PREFERENCE_ORIGINS, Assertion, DraftsByText, Evidence, StoredFact, TextMissing
-from .extraction import extract_statements
+from .extraction import extract_statements, note_the_rest
 from .forgetting import PostgresForgettings
 from .imports import read_import
 from .language import Language, language_of, prepare
 from .predicates import normalize, predicate_of
-from .questions import ABOUT, EVERYTHING, Wanted, choose, names_of, read_question
+from .questions import ABOUT, EVERYTHING, Wanted, choose, names_of, nearest, read_question
 from .secrets import has_secret
 from .store import PostgresFacts
 from .wording import USER, words_to_user
@@ -72,6 +72,10 @@ T = TypeVar("T")
 _WIDER = 3
 """Facts that are searched for each that is asked for: trust and age order them anew."""
 _TRIES = 3
+_NEAREST = 24
+"""Facts among which the nearest is chosen."""
+_ASKED = 400
+"""Characters of a question by which it is looked for."""
 _LOOKED_UP = 200
 """Facts among which an answer is chosen: the newest that a question may mean."""
 
@@ -118,17 +122,18 @@ class FactHandlers:
             if right := resolve(amends, recent, request.conversation_id, language):
                 return right, "made"
         # Many patterns over a long message take their time: the loop goes on meanwhile.
-        said = await asyncio.to_thread(extract_statements, request.said, request.language)
+        said = await asyncio.to_thread(_said_of, request.said, request.language)
         return said, "unclear" if amends is not None and not said and amends.certain else None
 
     async def ask_facts(self, call: Call, request: facts.AskFacts) -> facts.AnsweredFacts:
         """The facts that answer a question directly; none where it was never told, or where it asks for something else."""
+        spoken = language_of(request.question, request.language)
         wanted = read_question(request.question, request.language)
         if wanted is None:
-            return facts.AnsweredFacts(known=False, understood=False)
+            near = await self._nearest(call.who, request, spoken)
+            return facts.AnsweredFacts(known=False, understood=False, near=near)
         found = await self._looked_up(call.who, wanted, request.as_of)
         owned = {fact.id: shown for fact, shown in found}
-        spoken = language_of(request.question, request.language)
         answers = tuple(
             facts.AnsweringFact(fact=owned[fact.id], words=words_to_user(fact, spoken), confidence=sure)
             for fact, sure in choose(wanted, [fact for fact, _ in found])[: request.limit]
@@ -138,7 +143,27 @@ class FactHandlers:
             known=bool(answers),
             understood=bool(answers) or not wanted.soft,
             subject=wanted.subject,
+            near=() if answers else await self._nearest(call.who, request, spoken),
             predicates=wanted.predicates,
+        )
+
+    async def _nearest(self, who: Principal, request: facts.AskFacts, language: Language) -> tuple[facts.AnsweringFact, ...]:
+        """What was said that comes nearest to a question, by its meaning and its words."""
+        if request.as_of is not None:
+            return ()
+        audience = Audience(who.tenant, (owner_of_facts(who.user),), (MEMORY_KIND,))
+        try:
+            [found] = await self._search.find(audience, [request.question[:_ASKED]], _NEAREST)
+        except Unavailable as error:
+            log.warning("what lies near a question cannot be searched: %s", error.code)
+            return ()
+        candidates = {one.id: one.cosine for one in found.candidates[:_NEAREST] if one.cosine is not None}
+        behind = await self._facts.by_items(who, list(candidates)) if candidates else {}
+        near = [(fact, candidates[id] or 0.0) for id, (fact, _) in behind.items() if fact.held and not fact.negated]
+        shown = {fact.id: one for fact, one in behind.values()}
+        return tuple(
+            facts.AnsweringFact(fact=shown[fact.id], words=words_to_user(fact, language), confidence=sure)
+            for fact, sure in nearest(request.question, near, language)
         )
 
     async def _looked_up(self, who: Principal, wanted: Wanted, at: datetime | None) -> list[tuple[StoredFact, facts.Fact]]:
@@ -256,6 +281,11 @@ class FactHandlers:
     async def on_copies_purged(self, news: News, event: facts.CopiesPurged) -> None:
         """The orchestrator has removed its copies of what was forgotten."""
         await self._forgettings.copies_purged(news.tenant, event)
+
+
+def _said_of(text: str, language: str | None) -> tuple[facts.Statement, ...]:
+    stated = extract_statements(text, language)
+    return (*stated, *note_the_rest(text, stated, language))
 
 
 def _check_target(request: facts.ForgetFor) -> None:

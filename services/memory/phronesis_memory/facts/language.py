@@ -77,6 +77,18 @@ class Ask:
 
 
 @dataclass(frozen=True)
+class Sort:
+    """A sort of answer: what asks for it, and what an answer of it holds."""
+
+    asked: re.Pattern[str]
+    holds: re.Pattern[str]
+
+    def fits(self, question: str, text: str) -> bool:
+        """Whether a text can answer a question as far as its sort goes."""
+        return self.asked.search(question) is None or self.holds.search(text) is not None
+
+
+@dataclass(frozen=True)
 class Amends:
     """One way to correct what was said."""
 
@@ -113,6 +125,11 @@ class Language:
     @cached_property
     def marks(self) -> frozenset[str]:
         return frozenset(self.words("marks"))
+
+    @property
+    def nouns_capital(self) -> bool:
+        """Whether every noun has a capital, so that a capital marks no name."""
+        return "nouns_capital" in self.raw
 
     @cached_property
     def relations(self) -> dict[str, Relation]:
@@ -219,6 +236,10 @@ class Language:
         )
 
     @cached_property
+    def sorts(self) -> tuple[Sort, ...]:
+        return tuple(_sort(told) for told in (self.raw.get("sorts") or {}).values())
+
+    @cached_property
     def amends(self) -> tuple[Amends, ...]:
         return tuple(
             Amends(self.form(told["say"]).first, "lead" in told, "lead" in told or "bare" in told)
@@ -232,6 +253,15 @@ class Language:
     def contains(self, name: str) -> re.Pattern[str]:
         """A word of a class, anywhere."""
         return re.compile(rf"(?:^|\s){self.class_words(name)}", re.IGNORECASE)
+
+
+def _sort(told: Mapping[str, Any]) -> Sort:
+    holds = [rf"\b(?:{_either(told['words'])})\b"]
+    if "digits" in told:
+        holds.append(r"\d")
+    if "name" in told:
+        holds.append(rf"(?<=\S )(?!I\b){_UPPER}")
+    return Sort(re.compile(rf"\b(?:{_either(told['asked'])})\b", re.IGNORECASE), re.compile("|".join(holds), re.IGNORECASE))
 
 
 @cache
@@ -334,6 +364,8 @@ def prepare() -> None:
             "remember",
             "openers",
             "tasks",
+            "requests",
+            "opinions",
             "fiction",
             "hypothetical",
             "reported",

@@ -15,6 +15,8 @@ from phronesis_contracts.facts import FactKind, Statement
 
 NEGATION = "not:"
 """What the value of a negated statement begins with."""
+NOTED = "noted"
+"""What a sentence is kept under that no other predicate says."""
 IS = " is"
 """What an open predicate with one object ends in, such as `shoe size is`."""
 CONTENT = files(__package__ or __name__) / "content"

@@ -12,11 +12,11 @@ from ..words.analysis import stems
 from .decision import StoredFact
 from .extraction import extract_statements
 from .language import Ask, Language, expand, fill, language_of, noun_of, restore
-from .predicates import IS, beside, is_relation, normalize, predicate_of, related
+from .predicates import IS, NOTED, beside, is_relation, normalize, predicate_of, related
 from .wording import USER
 
 EVERYTHING = "everything"
-_HOLDING = frozenset({"has", "plans", "noted"})
+_HOLDING = frozenset({"has", "plans", NOTED})
 """Predicates whose objects are things of many kinds."""
 ABOUT = "about"
 """What a question for anything about somebody that has a name asks for."""
@@ -24,7 +24,12 @@ _EXACT = 1.0
 _BY_WORDS = 0.7
 """How sure an answer is that only shares its words with the question."""
 _FEWEST = 2
-"""Words of a question that a fact has to share, where it has so many."""
+"""Words of a question that is not said to be about the user."""
+_SHARED, _AS_NEAR = 0.25, 0.08
+"""What it adds to a cosine if a fact holds every word of the question, and sums that are as near as each other."""
+_NEAR, _NEAR_SURE = 0.3, 0.4
+_CLOSE, _CLOSE_SURE = 0.6, 0.55
+"""The sum from which a fact is near, and very near, to a question, and how often it answers it then."""
 
 
 @dataclass(frozen=True)
@@ -151,6 +156,8 @@ def choose(wanted: Wanted, facts: Sequence[StoredFact]) -> list[tuple[StoredFact
     for predicate in wanted.predicates:
         fit = [one for one in facts if predicate_of(one.predicate).name == predicate_of(predicate).name and _fits(wanted, one)]
         if chosen := _right_sign(wanted, fit):
+            if predicate == NOTED and len(chosen) > 1:  # of two sentences about the same the newer one holds
+                chosen = [max(chosen, key=lambda one: one.valid_from)]
             also = _others(wanted, predicate, facts)
             return [(one, round(_EXACT * one.confidence, 4)) for one in (*chosen, *also)]
     return []
@@ -193,14 +200,35 @@ def _right_sign(wanted: Wanted, fit: Sequence[StoredFact]) -> list[StoredFact]:
 
 def _share_words(wanted: Wanted, facts: Sequence[StoredFact]) -> list[tuple[StoredFact, float]]:
     asked = set(wanted.words)
-    fewest = len(asked) if wanted.all_words or len(asked) <= _FEWEST else len(asked) - 1
-    found = []
-    for one in facts:
-        own = set(stems(f"{one.text} {one.predicate}"))
-        shared = asked & own
-        if len(shared) >= fewest:
-            found.append((one, round(_BY_WORDS * one.confidence * len(shared) / len(asked), 4)))
-    return sorted(found, key=lambda pair: -pair[1])
+    found = [one for one in facts if asked <= set(stems(f"{one.text} {one.predicate}"))]
+    noted = [one for one in found if one.predicate == NOTED]
+    if len(noted) > 1:
+        newest = max(noted, key=lambda one: one.valid_from)
+        found = [one for one in found if one.predicate != NOTED or one is newest]
+    return sorted(((one, round(_BY_WORDS * one.confidence, 4)) for one in found), key=lambda pair: -pair[1])
+
+
+def nearest(question: str, found: Sequence[tuple[StoredFact, float]], language: Language) -> list[tuple[StoredFact, float]]:
+    """What comes nearest to a question that nothing answers: the newest fact of those that are as near, or none.
+
+    Args:
+        found: facts, each with the cosine of its text and the question.
+
+    Returns:
+        The fact, with how sure it is that it answers, 0 to 1.
+    """
+    asked = frozenset(stems(expand(question, language))) - _plain(language)
+
+    def score(fact: StoredFact, cosine: float) -> float:
+        return cosine + (_SHARED * len(asked & set(stems(fact.text))) / len(asked) if asked else 0.0)
+
+    fit = [one for one in found if all(sort.fits(question, one[0].object) for sort in language.sorts)]
+    scored = [(score(*one), one[0]) for one in fit]
+    best = max((points for points, _ in scored), default=0.0)
+    if best < _NEAR:
+        return []
+    newest = max((fact for points, fact in scored if points >= best - _AS_NEAR), key=lambda fact: fact.valid_from)
+    return [(newest, _NEAR_SURE if best < _CLOSE else _CLOSE_SURE)]
 
 
 def names_of(subject: str, facts: Sequence[StoredFact]) -> tuple[str, ...]:

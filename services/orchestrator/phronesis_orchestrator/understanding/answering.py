@@ -29,7 +29,7 @@ from .executor import execute
 from .finding import Finding
 from .language import detect, languages
 from .lexicon import Lexicon
-from .personal import answer_about_user, list_statements
+from .personal import PersonalAnswer, answer_about_user, recall
 from .plan import (
     DATA_PLANS,
     MAX_ENTITIES,
@@ -66,17 +66,17 @@ from .writer import write
 
 log = logging.getLogger(__name__)
 
-_STATED = 3
-"""Words of the shortest remark that may state something."""
 _SHORT = 8
 """Words of a message that may have its subject in the message before."""
 _PASSAGES = 12
 """Passages of the conversation's documents that are looked at for one question."""
 _QUOTED_SURE = 0.75
 """What a quoted answer is worth, times how much of the question it supports: the words fit, the sense may not."""
+_NEAR, _SURE = 0.3, 0.5
+"""How sure it has to be that something the person said answers: what goes on from it, and any other question."""
 _OF_TWIN = ("ambiguous", "property", "years", "relationship", "unsupported")
 """Why a message is not understood that only the twin's own words and values tell."""
-_PERSONAL = frozenset(kind.value for kind in (ItemKind.FACT, ItemKind.NOTE, ItemKind.EPISODE))
+_PERSONAL = frozenset(kind.value for kind in (ItemKind.NOTE, ItemKind.EPISODE))
 """What a question about the speaker may be answered from."""
 _FIGURES = frozenset({"count", "sum", "mean", "median", "share", "ratio", "difference", "max", "min"})
 """Kinds of words that ask for a figure."""
@@ -212,8 +212,8 @@ class _Answering:
 
     async def _by_kind(self, understood: Understood, lexicon: Lexicon | None, schema: Schema, words: Wording) -> RuleAnswer:
         plan = understood.plan
-        if self._turn.focus.personal and isinstance(plan, (*DATA_PLANS, Unknown)) and self._goes_on():
-            told = await self._from_statements(understood, words)
+        if self._turn.focus.personal and self._goes_on(plan):
+            told = await self._from_memory(understood, words, self._with_question_before(), _NEAR)
             if told is not None:
                 return told
         quoted = self._turn.focus.quoted
@@ -296,16 +296,11 @@ class _Answering:
         if not self._may_read(AnswerSource.MEMORY):
             return await self._not_a_source(understood, words, AnswerSource.MEMORY)
         found = await answer_about_user(self._running, plan, self._language, words)
-        if (found is None or not found.facts) and plan.action == "recall":
-            told = await self._from_statements(understood, words) or await self._from_passages(understood, words, self._text)
-            if told is not None:
+        if (found is None or not found.facts or found.near) and plan.action == "recall":
+            if (told := await self._from_passages(understood, words, self._text)) is not None:
                 return told
         if found is not None:
-            sources = tuple(
-                Source(id=one.id, type="fact", title=one.title, score=1.0, snippet=one.text[:240]) for one in found.facts
-            )
-            focus = self._turn.focus.model_copy(update={"personal": True, "quoted": None, "language": words.language})
-            return self._said(understood, Written(found.text), "A", found.sure, sources=sources, focus=focus)
+            return self._personal(understood, found, words)
         if lexicon is not None and not is_own(self._text, self._language):
             of_data = await self._understand(lexicon, personal=False)
             if isinstance(of_data.plan, DATA_PLANS):
@@ -383,11 +378,19 @@ class _Answering:
         places = self._language.cues("place")
         return any(one.folded in places for one in tokens) and not telling(tokens, self._language)
 
-    def _goes_on(self) -> bool:
-        """Whether a message is short and begins as a follow-up does."""
+    def _goes_on(self, plan: Plan) -> bool:
+        """Whether a message is short, and begins as a follow-up does or is a question that says too little by itself."""
         tokens = self._language.tokens(self._text)
         first = self._language.phrases.get((tokens[0].stem,), ()) if tokens else ()
-        return len(tokens) <= _SHORT and any(sense.kind == "follow_up" for sense in first)
+        follows = any(sense.kind == "follow_up" for sense in first)
+        asks = self._text.endswith("?") or is_question(self._text, self._language)
+        return len(tokens) <= _SHORT and (
+            (isinstance(plan, Unknown) and (follows or asks)) or (isinstance(plan, DATA_PLANS) and follows)
+        )
+
+    def _with_question_before(self) -> str:
+        before = [past.text for past in self._turn.history if past.role == "user"][-1:]
+        return " ".join((*before, self._text))
 
     def _says_it(self) -> bool:
         """Whether a short message has a pronoun for what was spoken of."""
@@ -403,7 +406,7 @@ class _Answering:
         if (
             not self._analyst
             and not self._turn.media_text
-            and (told := await self._from_statements(understood, words)) is not None
+            and (told := await self._from_memory(understood, words, self._text, _SURE)) is not None
         ):
             return told
         return await self._from_passages(understood, words, text or self._text)
@@ -429,45 +432,24 @@ class _Answering:
         runs = (stems[at:end] for at in range(len(stems)) for end in range(at + 1, at + _LONGEST + 1))
         return any(one.kind in _FIGURES or one.value == "how_much" for run in runs for one in phrases.get(run, ()))
 
-    async def _from_statements(self, understood: Understood, words: Wording) -> RuleAnswer | None:
-        """What the person said themselves, in this conversation or before: the newest that supports the question."""
-        if not self._quotes:
+    async def _from_memory(self, understood: Understood, words: Wording, asked: str, least: float) -> RuleAnswer | None:
+        """What the person said themselves, in this conversation or before, where it is that sure that it answers."""
+        if not self._quotes or not self._may_read(AnswerSource.MEMORY):
             return None
-        told = [past.text for past in self._turn.history if past.role == "user" and not self._is_question(past.text)]
-        passages = [
-            Passage(f"said/{n}", "", text, "said", float(n)) for n, text in enumerate(told, 1) if len(text.split()) >= _STATED
-        ]
         try:
-            facts = await list_statements(self._running) if self._may_read(AnswerSource.MEMORY) else ()
+            found = await recall(self._running, asked, self._language, words)
         except ServiceError as error:
-            log.warning("the facts of the user cannot be listed: %s", error.code)
+            log.warning("the facts of the user cannot be asked: %s", error.code)
             self._running.degrade("memory")
-            facts = ()
-        passages += [Passage(one.id, "", one.text, "fact", -float(n)) for n, one in enumerate(facts)]
-        found = await self._quote(self._text, passages, fewest=1)
-        if not found:
             return None
-        best = found[0]
-        lines = [" ".join(best.sentences), *self._corrections_after(best.passage.text, told)]
-        said = words.sentence("personal/told", said=words.listed(f"“{line}”" for line in lines))
-        sources = (
-            Source(
-                id=best.passage.id,
-                type=best.passage.kind,
-                title=best.sentences[0][:80],
-                score=best.support,
-                snippet=best.sentences[0][:240],
-            ),
+        return self._personal(understood, found, words) if found is not None and found.sure >= least else None
+
+    def _personal(self, understood: Understood, found: PersonalAnswer, words: Wording) -> RuleAnswer:
+        sources = tuple(
+            Source(id=one.id, type="fact", title=one.title, score=1.0, snippet=one.text[:240]) for one in found.facts
         )
         focus = self._turn.focus.model_copy(update={"personal": True, "quoted": None, "language": words.language})
-        return self._said(understood, Written(said), "A", round(_QUOTED_SURE * best.support, 3), sources=sources, focus=focus)
-
-    def _corrections_after(self, text: str, told: list[str]) -> list[str]:
-        after = told[told.index(text) + 1 :] if text in told else []
-        return [line for line in after[:2] if self._language.recognise(line, "user") == "correct"]
-
-    def _is_question(self, text: str) -> bool:
-        return text.rstrip().endswith("?") or is_question(text, self._language)
+        return self._said(understood, Written(found.text), "A", found.sure, sources=sources, focus=focus)
 
     async def _quote(self, asked: str, passages: Sequence[Passage], **more: Any) -> tuple[Quote, ...]:
         """In a thread: the passages of one question take some 30 ms, a long attachment more."""

@@ -24,8 +24,6 @@ log = logging.getLogger(__name__)
 
 _LISTED = 30
 """Facts that a list shows at most."""
-_LOOKED_AT = 200
-"""Facts among which a question is looked for."""
 _SURE = 0.9
 _DONE = 1.0
 
@@ -46,6 +44,8 @@ class PersonalAnswer:
     text: str
     sure: float
     facts: tuple[CitedFact, ...] = ()
+    near: bool = False
+    """Whether it is only what comes nearest to the question."""
 
 
 async def answer_about_user(running: TurnRun, plan: AboutUser, language: Language, words: Wording) -> PersonalAnswer | None:
@@ -53,7 +53,7 @@ async def answer_about_user(running: TurnRun, plan: AboutUser, language: Languag
     try:
         match plan.action:
             case "recall":
-                return await _recalled(running, plan, language, words)
+                return await recall(running, plan.text, language, words)
             case "list":
                 return await _listed(running, words)
             case "remember" | "correct":
@@ -66,20 +66,24 @@ async def answer_about_user(running: TurnRun, plan: AboutUser, language: Languag
         return None
 
 
-async def _recalled(running: TurnRun, plan: AboutUser, language: Language, words: Wording) -> PersonalAnswer | None:
-    found = await ask_facts(running, plan.text, language.name)
+async def recall(running: TurnRun, question: str, language: Language, words: Wording) -> PersonalAnswer | None:
+    """What the person said that answers a question, or comes near to it; `None` where it asks for nothing of theirs.
+
+    Raises:
+        ServiceError: memory does not answer.
+    """
+    found = await ask_facts(running, question, language.name)
     if found.known:
         text = " ".join(one.words for one in found.facts)
         sure = round(min((one.confidence for one in found.facts), default=_SURE), 3)
         return PersonalAnswer(text, sure, _cited(one.fact for one in found.facts))
+    if found.near:
+        said = words.sentence("personal/near", said=" ".join(one.words for one in found.near))
+        sure = min(one.confidence for one in found.near)
+        return PersonalAnswer(said, sure, _cited(one.fact for one in found.near), near=True)
     if found.understood:
         return PersonalAnswer(words.sentence("personal/never_told"), 0.0)
     return None
-
-
-async def list_statements(running: TurnRun) -> tuple[Fact, ...]:
-    """What is known of the person, newest first. Raises `ServiceError`: memory does not answer."""
-    return (await running.neighbours.ask(running.claim.who, LIST_FACTS, ListFacts(limit=_LOOKED_AT))).facts
 
 
 async def _listed(running: TurnRun, words: Wording) -> PersonalAnswer:

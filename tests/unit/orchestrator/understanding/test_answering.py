@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from phronesis_contracts import Unavailable
+from phronesis_contracts.facts import ASK_FACTS, AnsweredFacts, AnsweringFact, AskFacts, Fact, FactKind, Origin
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.media import ExtractedText, MediaKind
 from phronesis_contracts.memory import AugmentedMemoryContext, ContextItem, ItemKind
@@ -18,6 +20,15 @@ from phronesis_orchestrator.understanding.plan import Focus, QuotedSource
 from tests.unit.orchestrator.fakes import FakeConversations, FakeNeighbours, Stage, claim
 from tests.unit.orchestrator.test_text import ASKED, GDF, found
 
+_WHEN = datetime(2026, 3, 1, tzinfo=UTC)
+ORANGE = AnsweringFact(
+    fact=Fact(
+        id="f1", kind=FactKind.FACT, subject="user", predicate="noted", object="orange is the colour now", text="-", held=True,
+        valid_from=_WHEN, recorded_at=_WHEN, confidence=0.9, trust=1.0, origin=Origin.USER,
+    ),
+    words="You said: orange is the colour now.",
+    confidence=0.4,
+)  # fmt: skip
 NOTHING = AugmentedMemoryContext(user_id="ann", key_phrases=("x",))
 
 
@@ -133,18 +144,6 @@ async def test_a_document_that_could_not_be_read_is_mentioned() -> None:
     assert "media" in reply.degraded
 
 
-async def test_what_the_user_said_before_is_told_and_what_they_asked_is_not() -> None:
-    said = (
-        PastMessage("user", "The key of the shed hangs behind the green door."),
-        PastMessage("assistant", "Noted."),
-        PastMessage("user", "Does the key of the shed hang behind the red door?"),
-        PastMessage("assistant", "I do not know."),
-    )
-    reply = await answered("Where does the key of the shed hang?", FakeNeighbours(memory=NOTHING), history=said)
-    assert "green door" in reply.user_response
-    assert "red door" not in reply.user_response
-
-
 async def test_the_texts_of_a_thing_are_read_by_year_and_its_years_are_not_mixed() -> None:
     pieces = [("2023", "The Delivery Confidence Assessment rating remained at Amber."), ("2021", "The rating was Green then.")]
     items = [
@@ -247,9 +246,22 @@ async def test_where_the_answer_before_stands_is_told() -> None:
 
 async def test_a_short_follow_up_to_what_was_about_the_speaker_is_asked_of_what_they_said() -> None:
     said = (PastMessage("user", "my favourite colour is orange now"), PastMessage("assistant", "Noted."))
-    neighbours = FakeNeighbours(memory=NOTHING)
+
+    def asked(request: AskFacts) -> AnsweredFacts:
+        whole = request.question == "my favourite colour is orange now and the colour?"
+        return AnsweredFacts(known=False, understood=True, near=(ORANGE,) if whole else ())
+
+    neighbours = FakeNeighbours(memory=NOTHING, owners={ASK_FACTS.subject: asked})
     reply = await answered("and the colour?", neighbours, history=said, focus=Focus(personal=True))
-    assert "orange" in reply.user_response
+    assert reply.user_response.endswith("You said: orange is the colour now.")
+
+
+async def test_what_only_comes_near_is_not_told_as_the_answer() -> None:
+    near = AnsweredFacts(known=False, understood=True, near=(ORANGE,))
+    reply = await answered("what is my blood type?", FakeNeighbours(memory=NOTHING, owners={ASK_FACTS.subject: near}))
+    assert reply.user_response == (
+        "You have not told me that in so many words. The nearest I know: You said: orange is the colour now."
+    )
 
 
 STAFF = "name,team,start,room\nMei Lin,Design,2020-01-02,B12\nAmara Oke,Design,2019-03-01,B14\nLars Holt,Sales,2021-09-15,A03"
