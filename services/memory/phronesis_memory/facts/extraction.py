@@ -54,6 +54,8 @@ class _Message:
     person: str = ""
     """Whom a pronoun stands for: the last of the user's people that was named."""
     gender: str = ""
+    noun: str = ""
+    """What “one” stands for: the last of the user's things that was named."""
     remembered: bool = False
     short: bool = True
     """Whether it is short enough to be told: what a longer one says of others is likely to be a text that was pasted."""
@@ -316,7 +318,7 @@ def _of_match(rule: Rule, match: re.Match[str], message: _Message) -> list[Found
                 return None
             found.extend(made)
             continue
-        predicate = _predicate(told.predicate, groups, value, language)
+        predicate = _predicate(told.predicate, groups, value, message)
         if predicate is None:
             return None
         made = _objects(predicate, value, subject, rule, message, negated=negated)
@@ -353,13 +355,17 @@ def _of_user(relation: str) -> str:
     return f"{USER}'s {relation}"
 
 
-def _predicate(template: str, groups: dict[str, str | None], value: str, language: Language) -> str | None:
+def _predicate(template: str, groups: dict[str, str | None], value: str, message: _Message) -> str | None:
     """The predicate that a template names; `None` where its noun or object says nothing that lasts."""
+    language = message.language
     if template == "{rel} is":
         return f"{language.relations[' '.join((groups['rel'] or '').casefold().split())].name}{IS}"
     if template != "{noun}":
         return fill(template, groups).casefold()
     plain = noun_of(groups["noun"] or "", language)
+    if plain.split()[-1] in language.words("stand_ins") and message.noun:
+        plain = " ".join((*plain.split()[:-1], *message.noun.split()[len(plain.split()) - 1 :]))
+    message.noun = plain
     if plain in language.words("idle") or plain.split()[-1] in language.words("idle"):
         return None
     if re.match(rf"(?:{language.any_of('vague').pattern})", f"{value} ", re.IGNORECASE):

@@ -31,7 +31,7 @@ from .extraction import extract_statements, note_the_rest
 from .forgetting import PostgresForgettings
 from .imports import read_import
 from .language import Language, language_of, prepare
-from .predicates import normalize, predicate_of
+from .predicates import NOTED, normalize, predicate_of
 from .questions import ABOUT, EVERYTHING, Wanted, choose, names_of, nearest, read_question
 from .secrets import has_secret
 from .store import PostgresFacts
@@ -134,9 +134,10 @@ class FactHandlers:
             return facts.AnsweredFacts(known=False, understood=False, near=near)
         found = await self._looked_up(call.who, wanted, request.as_of)
         owned = {fact.id: shown for fact, shown in found}
+        chosen = choose(wanted, [fact for fact, _ in found])[: request.limit]
         answers = tuple(
-            facts.AnsweringFact(fact=owned[fact.id], words=words_to_user(fact, spoken), confidence=sure)
-            for fact, sure in choose(wanted, [fact for fact, _ in found])[: request.limit]
+            facts.AnsweringFact(fact=owned[fact.id], words=_words_in_order(fact, chosen[0][0], spoken), confidence=sure)
+            for fact, sure in chosen
         )
         return facts.AnsweredFacts(
             facts=answers,
@@ -159,7 +160,11 @@ class FactHandlers:
             return ()
         candidates = {one.id: one.cosine for one in found.candidates[:_NEAREST] if one.cosine is not None}
         behind = await self._facts.by_items(who, list(candidates)) if candidates else {}
-        near = [(fact, candidates[id] or 0.0) for id, (fact, _) in behind.items() if fact.held and not fact.negated]
+        near = [
+            (fact, candidates[id] or 0.0)
+            for id, (fact, _) in behind.items()
+            if fact.held and (fact.predicate != NOTED or not fact.negated)
+        ]
         shown = {fact.id: one for fact, one in behind.values()}
         return tuple(
             facts.AnsweringFact(fact=shown[fact.id], words=words_to_user(fact, language), confidence=sure)
@@ -182,8 +187,10 @@ class FactHandlers:
             noted = await self._facts.find_words(who, stems(wanted.subject), at, _LOOKED_UP)
             of_them = await self._facts.find(who, names, (), at, _LOOKED_UP)
             return list({fact.id: (fact, shown) for fact, shown in (*own, *of_them, *noted)}.values())
-        asked = tuple(dict.fromkeys(name for one in wanted.predicates for name in (normalize(one), predicate_of(one).name)))
-        return await self._facts.find(who, names, asked, at, _LOOKED_UP)
+        asked = tuple(
+            dict.fromkeys(name for one in (*wanted.predicates, NOTED) for name in (normalize(one), predicate_of(one).name))
+        )
+        return await self._facts.find(who, names, asked, at, _LOOKED_UP, wanted.endings)
 
     async def import_memory(self, call: Call, request: facts.ImportMemory) -> facts.ImportedMemory:
         """Take facts in from JSON Lines, all lines or none, once for the call's key."""
@@ -281,6 +288,13 @@ class FactHandlers:
     async def on_copies_purged(self, news: News, event: facts.CopiesPurged) -> None:
         """The orchestrator has removed its copies of what was forgotten."""
         await self._forgettings.copies_purged(news.tenant, event)
+
+
+def _words_in_order(fact: StoredFact, first: StoredFact, language: Language) -> str:
+    """A fact in words, marked as the earlier one where a sentence that was said since comes before it."""
+    words = words_to_user(fact, language)
+    since = first.predicate == NOTED and fact.predicate != NOTED and first.valid_from > fact.valid_from
+    return str(language.raw["words"]["earlier"]).replace("{what}", words) if since else words
 
 
 def _said_of(text: str, language: str | None) -> tuple[facts.Statement, ...]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from phronesis_contracts.facts import FactKind, Statement
 
 from ..words.analysis import stems
 from .decision import StoredFact
 from .extraction import extract_statements
-from .language import Ask, Language, expand, fill, language_of, noun_of, restore
+from .language import Ask, Language, expand, fill, language_of, languages, noun_of, restore
 from .predicates import IS, NOTED, beside, is_relation, normalize, predicate_of, related
 from .wording import USER
 
@@ -25,9 +26,13 @@ _BY_WORDS = 0.7
 """How sure an answer is that only shares its words with the question."""
 _FEWEST = 2
 """Words of a question that is not said to be about the user."""
+_ADJECTIVES = 2
+"""Words by which a predicate may be closer than what is asked for."""
 _SHARED, _AS_NEAR = 0.25, 0.08
 """What it adds to a cosine if a fact holds every word of the question, and sums that are as near as each other."""
-_NEAR, _NEAR_SURE = 0.3, 0.4
+_BESIDE, _MOST_NEAR = 0.25, 3
+"""How much less near a fact of the same message may be, and facts that are told at most."""
+_NEAR, _NEAR_SURE = 0.15, 0.4
 _CLOSE, _CLOSE_SURE = 0.6, 0.55
 """The sum from which a fact is near, and very near, to a question, and how often it answers it then."""
 
@@ -48,7 +53,9 @@ class Wanted:
     soft: bool = False
     """Whether it may as well ask for something else, unless there is an answer."""
     words: tuple[str, ...] = ()
-    """Stems to find a fact by, where no pattern fits."""
+    """Stems to find a fact by, where no pattern fits; of a question by a noun, what a sentence has to say to answer it."""
+    endings: tuple[str, ...] = ()
+    """What a predicate may end in where none is known: a wedding anniversary is an anniversary."""
     all_words: bool = False
     """Whether a fact has to share all of them."""
 
@@ -66,12 +73,12 @@ def read_question(text: str, language: str | None = None) -> Wanted | None:
     for ask in spoken.asks:
         for pattern in (ask.form.first, ask.form.third):
             if pattern is not None and (match := pattern.fullmatch(rest)) and (found := _wanted(ask, match, spoken)):
-                return found
+                return replace(found, words=_telling(rest, spoken)) if found.endings else found
     stated = extract_statements(f"{rest.strip()}.", spoken)
     if stated:
         one: Statement = stated[0]
         return Wanted(one.subject, (predicate_of(one.predicate).name,), one.object, yes_or_no=True, negated=one.negated)
-    words = tuple(dict.fromkeys(stem for stem in stems(rest) if stem not in _plain(spoken)))
+    words = _telling(rest, spoken)
     of_user = _about_user(plain, spoken)
     if not words or (not of_user and len(words) < _FEWEST):
         return None
@@ -90,6 +97,10 @@ def _without_tails(text: str, language: Language) -> str:
     while (shorter := tail.sub("", text).rstrip(" ,.!?") + " ") != text and shorter.strip():
         text = shorter
     return text
+
+
+def _telling(text: str, language: Language) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(stem for stem in stems(text) if stem not in _plain(language)))
 
 
 def _plain(language: Language) -> frozenset[str]:
@@ -144,23 +155,78 @@ def _by_noun(noun: str, base: Wanted, language: Language) -> Wanted | None:
         return _by_noun(base.subject.removeprefix(own), replace(base, subject=USER), language)
     known = (predicate, *beside(predicate)) if predicate else ()
     open_ones = (f"{plain}{IS}", f"{plain.removesuffix('s')}{IS}", f"{plain}s{IS}", *known, "has", "plans", "noted")
-    return replace(base, predicates=tuple(dict.fromkeys(open_ones)), holds=(frozenset(stems(plain)),))
+    return replace(
+        base,
+        predicates=tuple(dict.fromkeys(open_ones)),
+        holds=(frozenset(stems(plain)),),
+        endings=tuple(f" {one}{IS}" for one in dict.fromkeys((plain, plain.removesuffix("s"), f"{plain}s"))),
+    )
 
 
 def choose(wanted: Wanted, facts: Sequence[StoredFact]) -> list[tuple[StoredFact, float]]:
     """The facts that answer a question, surest first, each with how sure that is, 0 to 1."""
+    facts = [one for one in facts if one.predicate != NOTED or not one.negated]
     if wanted.by_words:
         return _share_words(wanted, facts)
     if wanted.predicates[0] in (EVERYTHING, ABOUT):
         return [(one, _EXACT) for one in dict.fromkeys(facts)]
-    for predicate in wanted.predicates:
+    for predicate in (*wanted.predicates, *_ending(wanted, facts)):
         fit = [one for one in facts if predicate_of(one.predicate).name == predicate_of(predicate).name and _fits(wanted, one)]
         if chosen := _right_sign(wanted, fit):
             if predicate == NOTED and len(chosen) > 1:  # of two sentences about the same the newer one holds
                 chosen = [max(chosen, key=lambda one: one.valid_from)]
             also = _others(wanted, predicate, facts)
-            return [(one, round(_EXACT * one.confidence, 4)) for one in (*chosen, *also)]
+            newer = _noted_since(wanted, chosen, facts) if predicate.endswith(IS) else []
+            found = dict.fromkeys((*newer, *chosen, *also, *_said_with(chosen, facts)))
+            return [(one, round(_EXACT * one.confidence, 4)) for one in found]
     return []
+
+
+def _ending(wanted: Wanted, facts: Sequence[StoredFact]) -> list[str]:
+    """Predicates that name what is asked for more closely, what is over left out unless nothing else is."""
+    if not wanted.endings:
+        return []
+    small = {word for language in languages().values() for word in language.marks}
+    known = dict.fromkeys(predicate_of(one.predicate).name for one in facts)
+    found = [
+        name
+        for name in known
+        if (ending := next((one for one in wanted.endings if name.endswith(one)), None)) is not None
+        and len(more := name.removesuffix(ending).split()) <= _ADJECTIVES
+        and not small & set(more)
+        and set(wanted.words) <= set(stems(name))
+    ]
+    return sorted(found, key=lambda name: name.split()[0] in _over())
+
+
+@cache
+def _over() -> frozenset[str]:
+    return frozenset(word for language in languages().values() for word in language.words("over"))
+
+
+def _noted_since(wanted: Wanted, chosen: Sequence[StoredFact], facts: Sequence[StoredFact]) -> list[StoredFact]:
+    """The newest sentence that speaks of the same and was said later."""
+    since = max(one.valid_from for one in chosen)
+    later = [one for one in facts if one.predicate == NOTED and one.valid_from > since and _names(wanted, one)]
+    return [max(later, key=lambda one: one.valid_from)] if later else []
+
+
+def _said_with(chosen: Sequence[StoredFact], facts: Sequence[StoredFact]) -> list[StoredFact]:
+    """The sentences that facts were drawn from, where they say more than those."""
+    turns = {one.evidence[-1].turn_id for one in chosen if one.predicate != NOTED}
+    objects = [set(stems(one.object)) for one in chosen]
+    return [
+        one
+        for one in facts
+        if one.predicate == NOTED
+        and one.evidence[-1].turn_id in turns
+        and any(words and words <= set(stems(one.object)) for words in objects)
+    ]
+
+
+def _names(wanted: Wanted, fact: StoredFact) -> bool:
+    own = set(stems(fact.object))
+    return any(words and words <= own for words in wanted.holds)
 
 
 def _others(wanted: Wanted, predicate: str, facts: Sequence[StoredFact]) -> list[StoredFact]:
@@ -177,10 +243,11 @@ def _others(wanted: Wanted, predicate: str, facts: Sequence[StoredFact]) -> list
 
 
 def _fits(wanted: Wanted, fact: StoredFact) -> bool:
-    if wanted.holds and fact.predicate in _HOLDING:
-        own = set(stems(fact.object))
-        if not any(words and words <= own for words in wanted.holds):
+    if fact.predicate in _HOLDING:
+        if wanted.holds and not _names(wanted, fact):
             return False
+        if wanted.endings and not set(wanted.words) <= set(stems(f"{fact.text} {fact.predicate}")):
+            return False  # it speaks of the thing, and not of what is asked about it
     if wanted.object is None or predicate_of(fact.predicate).values == "one":
         return True
     asked, own = set(stems(wanted.object)), set(stems(fact.object))
@@ -209,26 +276,36 @@ def _share_words(wanted: Wanted, facts: Sequence[StoredFact]) -> list[tuple[Stor
 
 
 def nearest(question: str, found: Sequence[tuple[StoredFact, float]], language: Language) -> list[tuple[StoredFact, float]]:
-    """What comes nearest to a question that nothing answers: the newest fact of those that are as near, or none.
+    """What comes nearest to a question that nothing answers: the newest fact of those that are as near, with what was said in
+    one breath with it and is near too; or none.
 
     Args:
         found: facts, each with the cosine of its text and the question.
 
     Returns:
-        The fact, with how sure it is that it answers, 0 to 1.
+        Each fact with how sure it is that it answers, 0 to 1.
     """
     asked = frozenset(stems(expand(question, language))) - _plain(language)
 
     def score(fact: StoredFact, cosine: float) -> float:
         return cosine + (_SHARED * len(asked & set(stems(fact.text))) / len(asked) if asked else 0.0)
 
-    fit = [one for one in found if all(sort.fits(question, one[0].object) for sort in language.sorts)]
+    fit = [one for one in found if one[0].subject != USER or all(sort.fits(question, one[0].object) for sort in language.sorts)]
     scored = [(score(*one), one[0]) for one in fit]
     best = max((points for points, _ in scored), default=0.0)
     if best < _NEAR:
         return []
     newest = max((fact for points, fact in scored if points >= best - _AS_NEAR), key=lambda fact: fact.valid_from)
-    return [(newest, _NEAR_SURE if best < _CLOSE else _CLOSE_SURE)]
+    turn = newest.evidence[-1].turn_id
+    same = [
+        fact
+        for points, fact in sorted(scored, key=lambda one: -one[0])
+        if fact is not newest
+        and turn is not None
+        and fact.evidence[-1].turn_id == turn
+        and (points >= best - _BESIDE or fact.predicate == newest.predicate)
+    ]
+    return [(fact, _NEAR_SURE if best < _CLOSE else _CLOSE_SURE) for fact in (newest, *same[: _MOST_NEAR - 1])]
 
 
 def names_of(subject: str, facts: Sequence[StoredFact]) -> tuple[str, ...]:

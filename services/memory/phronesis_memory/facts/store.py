@@ -178,8 +178,8 @@ _SAID = f"""
 _AT = "(($AT::timestamptz IS NULL AND valid_to IS NULL) OR (valid_from <= $AT AND (valid_to IS NULL OR valid_to > $AT)))"
 _ABOUT = f"""
     SELECT {COLUMNS} FROM facts WHERE tenant = $1 AND owner = $2
-    AND ($3::text[] IS NULL OR lower(subject) = ANY($3)) AND ($4::text[] IS NULL OR lower(predicate) = ANY($4))
-    AND {_AT.replace("$AT", "$5")} ORDER BY valid_from DESC, id LIMIT $6"""  # noqa: S608
+    AND ($3::text[] IS NULL OR lower(subject) = ANY($3)) AND ($4::text[] IS NULL OR lower(predicate) = ANY($4)
+        OR lower(predicate) LIKE ANY($5::text[])) AND {_AT.replace("$AT", "$6")} ORDER BY valid_from DESC, id LIMIT $7"""  # noqa: S608
 _WITH_WORDS = f"""
     SELECT {COLUMNS} FROM facts WHERE tenant = $1 AND owner = $2 AND (body ILIKE ANY($3::text[]))
     AND {_AT.replace("$AT", "$4")} ORDER BY valid_from DESC, id LIMIT $5"""  # noqa: S608
@@ -348,24 +348,30 @@ class PostgresFacts:
             return await facts_from_rows(connection, rows)
 
     async def find(
-        self, who: Principal, subjects: Sequence[str], predicates: Sequence[str], at: datetime | None, limit: int
+        self,
+        who: Principal,
+        subjects: Sequence[str],
+        predicates: Sequence[str],
+        at: datetime | None,
+        limit: int,
+        endings: Sequence[str] = (),
     ) -> list[tuple[StoredFact, Fact]]:
         """Facts about any of these subjects, held now or `at` a time, the newest first.
 
         Args:
             subjects: without capitals; none stands for every subject.
             predicates: without capitals; none stands for every predicate.
+            endings: what other predicates may end in.
         """
-        asked = (who.tenant, who.user, list(subjects) or None, list(predicates) or None, at, limit)
+        like = [f"%{escape_like(one)}" for one in endings]
+        asked = (who.tenant, who.user, list(subjects) or None, list(predicates) or None, like, at, limit)
         return await self._found(who, _ABOUT, asked)
 
     async def find_words(
         self, who: Principal, words: Sequence[str], at: datetime | None, limit: int
     ) -> list[tuple[StoredFact, Fact]]:
         """Facts whose text holds one of these words, as they begin, held now or `at` a time, the newest first."""
-        patterns = [
-            "%" + word.removesuffix("i").replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%" for word in words
-        ]
+        patterns = [f"%{escape_like(word.removesuffix('i'))}%" for word in words]
         return await self._found(who, _WITH_WORDS, (who.tenant, who.user, patterns, at, limit))
 
     async def _found(self, who: Principal, statement: str, asked: Sequence[object]) -> list[tuple[StoredFact, Fact]]:
@@ -388,6 +394,11 @@ class PostgresFacts:
             rows = await connection.fetch(_BEHIND, who.tenant, who.user, list(items))
             facts = await facts_from_rows(connection, rows)
         return {str(row["item_id"]): (fact, fact_for_owner(fact, row)) for fact, row in zip(facts, rows, strict=True)}
+
+
+def escape_like(text: str) -> str:
+    """A text as it stands in a pattern of LIKE."""
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
 def fact_tombstone(what: str, id: str) -> str:

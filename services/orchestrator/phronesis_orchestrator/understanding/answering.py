@@ -213,7 +213,8 @@ class _Answering:
     async def _by_kind(self, understood: Understood, lexicon: Lexicon | None, schema: Schema, words: Wording) -> RuleAnswer:
         plan = understood.plan
         if self._turn.focus.personal and self._goes_on(plan):
-            told = await self._from_memory(understood, words, self._with_question_before(), _NEAR)
+            told = await self._from_memory(understood, words, self._text, _SURE)
+            told = told or await self._from_memory(understood, words, self._with_question_before(), _NEAR, only_near=True)
             if told is not None:
                 return told
         quoted = self._turn.focus.quoted
@@ -253,7 +254,8 @@ class _Answering:
                 found = await self._searched(understood, words, plan.text)
                 return found or await self._unknown(understood, Unknown(reason="empty", words=self._text[:200]), schema, words)
             case Unknown():
-                return await self._unknown(understood, plan, schema, words)
+                kept = await self._kept(understood, words)
+                return kept or await self._unknown(understood, plan, schema, words)
         return await self._of_twin(understood, lexicon, schema)
 
     def _from_memory_first(self, plan: Compose) -> bool:
@@ -308,6 +310,15 @@ class _Answering:
                     return await self._not_a_source(of_data, words, AnswerSource.TWIN)
                 return await self._of_twin(of_data, lexicon, schema)
         return self._said(understood, Written(words.sentence("personal/unknown")), "A", _NO_ANSWER)
+
+    async def _kept(self, understood: Understood, words: Wording) -> RuleAnswer | None:
+        """What the person told, kept; `None` where the message asks for something, or tells nothing to keep."""
+        asks = self._text.endswith("?") or is_question(self._text, self._language)
+        if asks or not self._quotes or not self._may_read(AnswerSource.MEMORY):
+            return None
+        told = AboutUser(action="remember", text=self._text[:4_000])
+        found = await answer_about_user(self._running, told, self._language, words)
+        return self._personal(understood, found, words) if found is not None else None
 
     # -- the twin ---------------------------------------------------------------------------------------------
 
@@ -432,7 +443,9 @@ class _Answering:
         runs = (stems[at:end] for at in range(len(stems)) for end in range(at + 1, at + _LONGEST + 1))
         return any(one.kind in _FIGURES or one.value == "how_much" for run in runs for one in phrases.get(run, ()))
 
-    async def _from_memory(self, understood: Understood, words: Wording, asked: str, least: float) -> RuleAnswer | None:
+    async def _from_memory(
+        self, understood: Understood, words: Wording, asked: str, least: float, *, only_near: bool = False
+    ) -> RuleAnswer | None:
         """What the person said themselves, in this conversation or before, where it is that sure that it answers."""
         if not self._quotes or not self._may_read(AnswerSource.MEMORY):
             return None
@@ -442,7 +455,8 @@ class _Answering:
             log.warning("the facts of the user cannot be asked: %s", error.code)
             self._running.degrade("memory")
             return None
-        return self._personal(understood, found, words) if found is not None and found.sure >= least else None
+        fits = found is not None and found.sure >= least and (found.near or not only_near)
+        return self._personal(understood, found, words) if found is not None and fits else None
 
     def _personal(self, understood: Understood, found: PersonalAnswer, words: Wording) -> RuleAnswer:
         sources = tuple(
