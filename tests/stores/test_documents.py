@@ -134,7 +134,7 @@ async def test_what_is_left_out_is_said(kept: Kept) -> None:
     who, conversation = someone(), str(uuid4())
     done = await keep(kept, who, conversation, limits=("scans",))
     assert (done.complete, done.limits) == (False, ("scans",))
-    small = DocumentHandlers(kept.documents._store, kept.documents._search, 4, kept.documents._wake)
+    small = DocumentHandlers(kept.documents._store, kept.documents._search, kept.documents._embedder, 4, kept.documents._wake)
     request = KeepDocument(conversation_id=conversation, media_id="m2", name="b.txt", text=TEXT, length=len(TEXT), parts=PARTS)
     cut = await small.keep(calling(who, "k2"), request)
     assert (cut.passages, cut.limits, cut.complete) == (1, ("passages",), False)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import ConfigDict, Field
+from typing import Annotated
+
+from pydantic import ConfigDict, Field, StringConstraints
 
 from .media import MediaKind, TextPart
 from .messages import Message, Rpc
@@ -102,6 +104,28 @@ class FoundPassages(Message):
     """Searches that failed (`vector`, `text`); `pending` where some passages cannot be found by their meaning yet."""
 
 
+MAX_COMPARED = 64
+"""Texts that are compared at once."""
+
+
+class CompareTexts(Message):
+    """A question, and texts that may answer it, such as the sentences of passages that were found."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    query: str = Field(min_length=1, max_length=1_000)
+    texts: tuple[Annotated[str, StringConstraints(min_length=1, max_length=1_000)], ...] = Field(
+        min_length=1, max_length=MAX_COMPARED
+    )
+
+
+class ComparedTexts(Message):
+    """How near each text is to the question in meaning."""
+
+    cosines: tuple[float, ...]
+    """In the order of the texts, -1 to 1."""
+
+
 class ListDocuments(Message):
     """The documents of a conversation of the caller."""
 
@@ -119,3 +143,4 @@ class DocumentList(Message):
 KEEP_DOCUMENT = Rpc("memory.v1.documents.keep", KeepDocument, KeptDocument, timeout=20.0, max_bytes=1_000_000)
 SEARCH_DOCUMENTS = Rpc("memory.v1.documents.search", SearchDocuments, FoundPassages)
 LIST_DOCUMENTS = Rpc("memory.v1.documents.list", ListDocuments, DocumentList)
+COMPARE_TEXTS = Rpc("memory.v1.texts.compare", CompareTexts, ComparedTexts)

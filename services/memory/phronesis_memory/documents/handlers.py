@@ -47,8 +47,11 @@ class DocumentHandlers:
         wake: called when passages wait for their vectors.
     """
 
-    def __init__(self, store: PostgresDocuments, search: HybridSearch, most: int, wake: asyncio.Event) -> None:
-        self._store, self._search, self._most, self._wake = store, search, most, wake
+    def __init__(
+        self, store: PostgresDocuments, search: HybridSearch, embedder: Embedder, most: int, wake: asyncio.Event
+    ) -> None:
+        self._store, self._search, self._embedder = store, search, embedder
+        self._most, self._wake = most, wake
 
     async def keep(self, call: Call, request: documents.KeepDocument) -> documents.KeptDocument:
         """Keep the text of an attachment in its conversation, in passages; a slice that is kept already changes nothing."""
@@ -83,6 +86,12 @@ class DocumentHandlers:
             documents=len(known),
             degraded=(*sorted(found.degraded), *pending),
         )
+
+    async def compare(self, call: Call, request: documents.CompareTexts) -> documents.ComparedTexts:
+        """How near texts are to a question. Nothing is stored, or read. Raises `Unavailable`: the model does not answer."""
+        [asked] = await self._embedder.embed_queries([request.query])
+        found = await self._embedder.embed_texts(request.texts)
+        return documents.ComparedTexts(cosines=tuple(round(float(vector @ asked), 6) for vector in found))
 
     async def list(self, call: Call, request: documents.ListDocuments) -> documents.DocumentList:
         """What is attached to a conversation of the caller."""
@@ -174,7 +183,7 @@ def assemble_documents(
     wake = asyncio.Event()
     store = PostgresDocuments(database, vectors)
     search = make_search(database, vectors, queries, settings)
-    handlers = DocumentHandlers(store, search, DocumentSettings().passages, wake)
+    handlers = DocumentHandlers(store, search, embedder, DocumentSettings().passages, wake)
     return handlers, PassageEmbedder(store, embedder, wake)
 
 
@@ -186,6 +195,7 @@ async def serve_documents(
     span = partial(trace_handler, bus.tracing)
     await serve(bus, documents.KEEP_DOCUMENT, span("upsert_memory", STORE, handlers.keep))
     await serve(bus, documents.SEARCH_DOCUMENTS, span("search_memory", STORE, handlers.search))
+    await serve(bus, documents.COMPARE_TEXTS, span("search_memory", STORE, handlers.compare))
     await serve(bus, documents.LIST_DOCUMENTS, span("search_memory", STORE, handlers.list))
     embedding.start()
     bus.on_stop(embedding.stop)

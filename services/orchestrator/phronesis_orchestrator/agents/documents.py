@@ -7,9 +7,12 @@ from collections.abc import Sequence
 
 from phronesis_contracts import ServiceError
 from phronesis_contracts.documents import (
+    COMPARE_TEXTS,
     KEEP_DOCUMENT,
     LIST_DOCUMENTS,
+    MAX_COMPARED,
     SEARCH_DOCUMENTS,
+    CompareTexts,
     DocumentList,
     FoundPassage,
     FoundPassages,
@@ -85,6 +88,12 @@ async def find_passages(running: TurnRun, query: str, limit: int = 8, media_id: 
     claim = running.claim
     request = SearchDocuments(conversation_id=claim.conversation_id, query=query[:4_000], media_id=media_id, limit=limit)
     return await running.neighbours.ask(claim.who, SEARCH_DOCUMENTS, request)
+
+
+async def compare_texts(running: TurnRun, query: str, texts: Sequence[str]) -> tuple[float, ...]:
+    """How near texts, the first 64, are to a question in meaning, -1 to 1. Raises `ServiceError`: memory does not answer."""
+    request = CompareTexts(query=query[:1_000], texts=tuple(text[:1_000] for text in texts[:MAX_COMPARED]))
+    return (await running.neighbours.ask(running.claim.who, COMPARE_TEXTS, request)).cosines
 
 
 async def list_documents(running: TurnRun) -> DocumentList:

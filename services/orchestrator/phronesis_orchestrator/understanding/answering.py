@@ -14,11 +14,11 @@ from typing import Any
 from phronesis_contracts import BadRequest, ServiceError
 from phronesis_contracts.agents import AnswerSource
 from phronesis_contracts.answers import Analysis, AnswerData, MemoryProcess, Mode
-from phronesis_contracts.documents import FoundPassage
+from phronesis_contracts.documents import MAX_COMPARED, FoundPassage
 from phronesis_contracts.memory import AugmentedMemoryContext, ItemKind
 from phronesis_contracts.orchestrator import Directive, Source
 
-from ..agents.documents import cite, find_passages
+from ..agents.documents import cite, compare_texts, find_passages
 from ..agents.presentation import sanitize_answer, sanitize_text
 from ..agents.tools import RECORDS, may_read
 from ..models.reasoner import MAX_PHRASE, Interpreter, TurnContext
@@ -59,7 +59,20 @@ from .planner import is_own, is_question, understand
 from .reader import TwinReader
 from .reading import parse_number
 from .schema import Schema
-from .search import ATTACHED, Passage, Quote, attached, passages_of, quote, telling, things_about
+from .search import (
+    ATTACHED,
+    SURE,
+    Passage,
+    Quote,
+    attached,
+    lines_of,
+    nearest,
+    passages_of,
+    quote,
+    table_of,
+    telling,
+    things_about,
+)
 from .taken import Taken, say_taken
 from .wording import Wording, Written
 from .writer import write
@@ -72,6 +85,12 @@ _PASSAGES = 12
 """Passages of the conversation's documents that are looked at for one question."""
 _QUOTED_SURE = 0.75
 """What a quoted answer is worth, times how much of the question it supports: the words fit, the sense may not."""
+_ROWS = 5
+"""Rows of a table that are shown of what was computed."""
+_NEAR_SURE = 0.4
+"""What it is worth if a sentence only comes nearest."""
+_FEWEST = 2
+"""Telling words of a question that is looked for without the one before it."""
 _NEAR, _SURE = 0.3, 0.5
 """How sure it has to be that something the person said answers: what goes on from it, and any other question."""
 _OF_TWIN = ("ambiguous", "property", "years", "relationship", "unsupported")
@@ -226,11 +245,18 @@ class _Answering:
             if found is not None:
                 return found
             if isinstance(plan, Unknown) and (plan.reason == "reference" or self._says_it()):
+                if quoted.kind in ATTACHED:
+                    passages = await self._document_passages(self._with_question_before(), quoted.id)
+                    if (near := await self._nearest(understood, words, passages)) is not None:
+                        return near
                 said = words.sentence("not_in_source", title=quoted.title)
                 return self._said(understood, Written(said), "A", _NO_ANSWER)
         if self._names_document():
             found = await self._from_documents(understood, words)
-        elif self._turn.media_text and not isinstance(plan, (*DATA_PLANS, AboutUser)):
+        elif self._turn.media_text and isinstance(plan, DATA_PLANS):
+            quotes = await self._quote(self._text, await self._document_passages(self._text))
+            found = self._quoted(understood, quotes, words) if quotes else None
+        elif self._turn.media_text and not isinstance(plan, AboutUser):
             found = await self._searched(understood, words)
         else:
             found = None
@@ -371,23 +397,27 @@ class _Answering:
 
         A question that the twin answers, too, is one about a document of this conversation if that holds all that it says.
         """
-        data = isinstance(understood.plan, DATA_PLANS) and not understood.leans
+        data = isinstance(understood.plan, DATA_PLANS) and not understood.leans and not understood.notes
         if not self._quotes or (data and (source.kind not in ATTACHED or self._asks_figure())):
             return None
         memory = None
         if source.kind in ATTACHED:
-            passages = await self._document_passages(f"{self._text} {source.asked}", source.id)
+            found_passages = await self._document_passages(f"{self._text} {source.asked}")
+            passages = [replace(one, score=one.score + (one.id == source.id)) for one in found_passages]
+            if (computed := await self._from_table(understood, words, passages)) is not None:
+                return computed
         else:
             memory = await self._retrieve(self._text, source.asked)
             passages = [one for one in passages_of(memory) if one.id == source.id or one.title == source.title]
         found = await self._quote(self._text, passages, fewest=1)
-        return self._quoted(understood, found[:1], words, memory) if found and (not data or found[0].support == 1.0) else None
+        enough = 1.0 if data else SURE if source.kind in ATTACHED else 0.0
+        return self._quoted(understood, found[:1], words, memory) if found and found[0].support >= enough else None
 
     def _asks_place(self) -> bool:
         """Whether a message asks for nothing but where the answer before stands."""
         tokens = self._language.tokens(self._text)
         places = self._language.cues("place")
-        return any(one.folded in places for one in tokens) and not telling(tokens, self._language)
+        return any(one.folded in places for one in tokens) and not telling(tokens, self._language) and not self._asks_figure()
 
     def _goes_on(self, plan: Plan) -> bool:
         """Whether a message is short, and begins as a follow-up does or is a question that says too little by itself."""
@@ -427,16 +457,57 @@ class _Answering:
         if not self._quotes:
             return None
         documents = await self._document_passages(asked)
+        if (computed := await self._from_table(understood, words, documents)) is not None:
+            return computed
+        found = await self._quote(asked, documents)
+        quoted = self._turn.focus.quoted
+        asks = self._text.endswith("?") or is_question(self._text, self._language)
+        if not found and ((self._turn.media_text and asks) or (quoted is not None and quoted.kind in ATTACHED)):
+            if (near := await self._nearest(understood, words, documents)) is not None:
+                return near
+        if found:
+            return self._quoted(understood, found, words, near=found[0].support < SURE)
         memory = None
         if not self._asks_figure():  # a sentence that shares its words is no figure
             memory = await self._retrieve(asked)
         others = passages_of(memory)
         if is_own(asked, self._language):
             others = [one for one in others if one.kind in _PERSONAL]
-        found = await self._quote(asked, [*documents, *others])
+        found = await self._quote(asked, others)
         if not found and self._turn.media_text:
             found = await self._quote(asked, documents, given=True)
-        return self._quoted(understood, found, words, memory) if found else None
+        if found:
+            return self._quoted(understood, found, words, memory)
+        return await self._nearest(understood, words, documents)
+
+    async def _from_table(self, understood: Understood, words: Wording, passages: Sequence[Passage]) -> RuleAnswer | None:
+        """What a table among the documents gives for a question that asks for more than one of its rows."""
+        if len(passages) >= _PASSAGES:  # a table of which a part may be missing adds up to nothing
+            return None
+        found = await asyncio.to_thread(table_of, self._text, passages, self._language)
+        if found is None:
+            return None
+        passage, computed = found
+        value = words.number(computed.value)
+        said = words.sentence(f"table/{computed.measure}", len(computed.rows), column=computed.column, value=value)
+        quote = Quote(passage, (said, *computed.rows[:_ROWS]), 1.0)
+        return self._quoted(understood, (quote,), words)
+
+    async def _nearest(self, understood: Understood, words: Wording, passages: Sequence[Passage]) -> RuleAnswer | None:
+        """What comes nearest in the conversation's documents, told as no more than that."""
+        lines = (await asyncio.to_thread(lines_of, passages))[:MAX_COMPARED]
+        if not lines:
+            return None
+        says_little = len(telling(self._language.tokens(self._text), self._language)) < _FEWEST
+        asked = self._with_question_before() if says_little else self._text
+        try:
+            cosines = await compare_texts(self._running, asked, [line for _, line in lines])
+        except ServiceError as error:
+            log.warning("sentences cannot be compared: %s", error.code)
+            self._running.degrade("documents")
+            return None
+        found = await asyncio.to_thread(nearest, self._text, lines, cosines, self._language)
+        return self._quoted(understood, found, words, near=True) if found else None
 
     def _asks_figure(self) -> bool:
         stems, phrases = self._language.key(self._text), self._language.phrases
@@ -484,10 +555,17 @@ class _Answering:
         return memory
 
     def _quoted(
-        self, understood: Understood, found: Sequence[Quote], words: Wording, memory: AugmentedMemoryContext | None = None
+        self,
+        understood: Understood,
+        found: Sequence[Quote],
+        words: Wording,
+        memory: AugmentedMemoryContext | None = None,
+        *,
+        near: bool = False,
     ) -> RuleAnswer:
         paragraphs = [f"**{one.passage.label}**: {' '.join(one.sentences)}" for one in found]
-        text = "\n\n".join((*paragraphs, words.sentence("quoted")))
+        head = [words.sentence("nearest", title=found[0].passage.title)] if near else []
+        text = "\n\n".join((*head, *paragraphs, words.sentence("quoted")))
         sources = tuple(
             Source(
                 id=one.passage.id,
@@ -498,7 +576,7 @@ class _Answering:
             )
             for one in found
         )
-        sure = round(_QUOTED_SURE * found[0].support * understood.certainty, 3)
+        sure = round((_NEAR_SURE if near else _QUOTED_SURE * found[0].support) * understood.certainty, 3)
         best, before = found[0].passage, self._turn.focus
         asked = before.quoted.asked if before.quoted is not None and before.quoted.id == best.id else self._text
         source = QuotedSource(id=best.id, title=best.title, kind=best.kind, asked=asked[:MAX_PHRASE], label=best.label)

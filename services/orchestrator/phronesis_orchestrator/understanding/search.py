@@ -15,7 +15,7 @@ from phronesis_contracts.memory import AugmentedMemoryContext, ContextItem
 
 from ..agents.text import node_year, sentences, shorten
 from .language import Language, Sense, Token, fold
-from .tables import figures_of, is_row, spell_tables
+from .tables import Computed, compute, figures_of, is_row, spell_tables
 
 ATTACHED = frozenset(kind.value for kind in MediaKind)
 """Kinds of passages that are of what was attached to the conversation."""
@@ -23,6 +23,8 @@ _SUPPORT = 0.7
 """The share of a question's telling words that a source has to hold, in its title and a few of its sentences together."""
 _SUPPORT_GIVEN = 0.5
 """The same of what the person attached to the conversation, which most questions in it are about."""
+SURE = 0.8
+"""The support from which a quote of what was attached is told as the answer; one with less comes nearest to it."""
 _SEVERAL, _MOST = 3, 0.75
 """Of a topic of so many telling words, this share is enough."""
 _UNDER = 5
@@ -46,6 +48,10 @@ _NEAR = 0.85
 _LONGEST = 420
 """Characters of one quoted sentence."""
 _SENTENCE_END = re.compile(r"[.!?]\s+(?=\S)")
+_NEAREST, _BESIDE, _NEAREST_QUOTED = 0.1, 0.1, 2
+"""The least cosine of a sentence that is near a question, by how much another one may be less near, and how many are quoted."""
+_BEFORE, _BEHIND = 4, 3
+"""Words before and behind what is counted in which its number stands."""
 _LOOK_AT = 400
 """Sentences of one source that are looked at."""
 
@@ -86,6 +92,8 @@ class _Terms:
     """The words as they were said, folded."""
     sort: str = ""
     """What sort of answer is wanted: `when`, `who`, `how_many`, or any."""
+    counted: str = ""
+    """Stem of what is to be counted, where it asks how many there are."""
     unheld: bool = False
     """Whether it asks for a sort of thing (“which heading”) that no source speaks of."""
 
@@ -116,6 +124,61 @@ def quote(
     if other is None or terms.names:
         return (best,)
     return (best, Quote(other.passage, other.sentences[:_OTHERS], other.support))
+
+
+def lines_of(passages: Sequence[Passage]) -> list[tuple[Passage, str]]:
+    """The sentences and table rows of passages, each once, with the passage that it is first found in."""
+    found: dict[tuple[str, str], Passage] = {}
+    for passage in passages:
+        text = spell_tables(passage.text) if passage.kind in ATTACHED else passage.text
+        for line in sentences(text):
+            found.setdefault((passage.id, line), passage)
+    return [(passage, line) for (_, line), passage in found.items()]
+
+
+def table_of(question: str, passages: Sequence[Passage], language: Language) -> tuple[Passage, Computed] | None:
+    """What the one table that a question fits gives for it: a total, a count, or the row with the most or the least.
+
+    Args:
+        passages: all passages of the documents that hold tables.
+    """
+    tables: dict[str, tuple[Passage, dict[str, None]]] = {}
+    for passage, line in lines_of(passages):
+        if is_row(line):
+            tables.setdefault(passage.label, (passage, {}))[1][line] = None
+    words = telling(language.tokens(question), language)
+    found = [
+        (passage, computed)
+        for passage, rows in tables.values()
+        if (computed := compute(question, words, list(rows), passage.label, language)) is not None
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def nearest(
+    question: str, lines: Sequence[tuple[Passage, str]], cosines: Sequence[float], language: Language
+) -> tuple[Quote, ...]:
+    """What comes nearest to a question in meaning, of what is of the sort that it asks for; one source at most.
+
+    Args:
+        lines: as `lines_of` gives them.
+        cosines: how near each is to the question.
+    """
+    terms = _Terms({}, frozenset(), frozenset(), _sort_of(question, language))
+    scored = [
+        (cosine, n) for n, (cosine, (_, line)) in enumerate(zip(cosines, lines, strict=True)) if _fits([line], terms, language)
+    ]
+    best, place = max(scored, default=(0.0, 0))
+    if best < _NEAREST:
+        return ()
+    passage = lines[place][0]
+    beside = [n for cosine, n in sorted(scored, reverse=True) if cosine >= best - _BESIDE and lines[n][0] is passage]
+    quoted = sorted({place, *beside[:_NEAREST_QUOTED], *([place + 1] if _is_heading(place, lines) else [])})
+    return (Quote(passage, tuple(shorten(lines[n][1], _LONGEST) for n in quoted), round(best, 4)),)
+
+
+def _is_heading(place: int, lines: Sequence[tuple[Passage, str]]) -> bool:
+    return place + 1 < len(lines) and len(_words(lines[place][1])) <= _HEADING
 
 
 def things_about(topic: str, passages: Sequence[Passage], language: Language, most: int = 5) -> tuple[Quote, ...]:
@@ -158,7 +221,8 @@ def _terms(question: str, texts: Sequence[frozenset[str]], own: frozenset[str], 
         if not _tells(token.folded, token.stem, language):
             continue
         stem, held = token.stem, sum(token.stem in text for text in texts)
-        if not held and (stem := _mended(token, spelt, silent)) != token.stem:
+        named = n > 0 and token.text[:1].isupper() and language.name != "de"
+        if not held and (stem := _mended(token, spelt, silent, named=named)) != token.stem:
             held = sum(stem in text for text in texts)
         aside = token.end <= asked or _is_sort(tokens, n, language, bool(own))
         if not stem or (aside and (stem not in own if own else not held)):
@@ -166,20 +230,45 @@ def _terms(question: str, texts: Sequence[frozenset[str]], own: frozenset[str], 
             continue
         weights[stem] = math.log(1 + (len(texts) + 1) / (held + 0.5))
         exact.add(token.folded)
-        if token.folded[:1].isdigit() or (n > 0 and token.text[:1].isupper() and language.name != "de"):
+        if token.folded[:1].isdigit() or named:
             names.add(stem)
-    return _Terms(weights, frozenset(names), frozenset(exact), _sort_of(question, language), unheld)
+    counted = _counted(tokens, language)
+    return _Terms(weights, frozenset(names), frozenset(exact), _sort_of(question, language), counted, unheld)
 
 
-def _mended(token: Token, own: Sequence[str], silent: frozenset[str]) -> str:
+def _counted(tokens: Sequence[Token], language: Language) -> str:
+    """The stem of the word after “how many”, where one follows."""
+    stems = [token.stem for token in tokens]
+    for at in range(len(stems) - 2):
+        if any(sense.kind == "count" for sense in language.phrases.get(tuple(stems[at : at + 2]), ())):
+            return stems[at + 2] if _tells(tokens[at + 2].folded, stems[at + 2], language) else ""
+    return ""
+
+
+def _counts(line: str, counted: str, language: Language) -> bool:
+    """Whether a sentence has a number close to what is to be counted."""
+    tokens = language.tokens(line)
+    places = [n for n, token in enumerate(tokens) if token.stem == counted]
+    near = (token for n in places for token in tokens[max(0, n - _BEFORE) : n + _BEHIND + 1])
+    return any(_is_number(token, language) for token in near)
+
+
+def _is_number(token: Token, language: Language) -> bool:
+    return token.folded[:1].isdigit() or any(one.kind == "numbers" for one in language.phrases.get((token.stem,), ()))
+
+
+def _mended(token: Token, own: Sequence[str], silent: frozenset[str], *, named: bool) -> str:
     """The stem that a misspelt word was meant to have: one of the attached texts, or none for a word without a subject.
 
     Args:
         own: stems of the attached texts and of words without a subject; empty where nothing was attached.
         silent: those of words without a subject.
+        named: whether it is written as a name, which no such word is.
     """
     if not own or len(token.stem) < _MENDED or not token.folded.isalpha():
         return token.stem
+    if named:
+        silent = frozenset()
     allowed = 1 if len(token.stem) < 2 * _MENDED else 2
     near = process.extractOne(token.stem, own, scorer=OSA.distance, score_cutoff=allowed)
     if near is None:
@@ -202,7 +291,7 @@ def _sort_of(question: str, language: Language) -> str:
 
 def _fits(lines: Sequence[str], terms: _Terms, language: Language) -> bool:
     """Whether sentences hold the sort of thing that is asked for: a time, a name, or a number."""
-    if terms.sort == "how_many" and (rows := [line for line in lines if is_row(line)]):
+    if terms.sort == "how_many" and terms.weights and (rows := [line for line in lines if is_row(line)]):
         # A figure of a row is the one that is asked for if its column is.
         asked = {language.stem(word) for row in rows for column in figures_of(row) for word in _words(column)}
         return bool(asked & terms.weights.keys())
@@ -212,8 +301,10 @@ def _fits(lines: Sequence[str], terms: _Terms, language: Language) -> bool:
         case "when":
             timed = "months" in kinds or any(token.folded in language.cues("times") for token in said)
             return timed or any(_TIME.search(line) for line in lines)
+        case "how_many" if terms.counted:
+            return any(_counts(line, terms.counted, language) for line in lines)
         case "how_many":
-            return "numbers" in kinds or any(token.folded[:1].isdigit() for token in said)
+            return any(_is_number(token, language) for token in said)
         case "who" if language.name != "de":  # where every noun has a capital
             return any(_NAME.search(line) for line in lines)
     return True

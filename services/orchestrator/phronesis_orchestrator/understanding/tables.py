@@ -1,10 +1,14 @@
-"""Tables in a text, spelled out: each row as `column: value` pairs, which can be searched and quoted like a sentence."""
+"""Tables in a text: spelled out, each row as `column: value` pairs, and computed on where more than a row is asked for."""
 
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby
+
+from .language import Language, Token
 
 _SEPARATORS = ("|", "\t", ";", ",")
 _FEWEST = 2
@@ -63,3 +67,104 @@ def _spelled(run: Sequence[str]) -> Iterator[str]:
     head, *rows = ([cell.strip() for cell in _cells(line, separator)] for line in run)
     for row in rows:
         yield _PAIRS.join(f"{name}: {value}" for name, value in zip(head, row, strict=False) if value) + "."
+
+
+@dataclass(frozen=True)
+class Computed:
+    """What a table gives for a question.
+
+    Args:
+        measure: `sum`, `count`, `most` or `least`.
+        column: the column that it is measured by; empty for a count.
+        value: the sum or the count, or the greatest or least figure.
+        rows: the rows that it is made of, spelled; of `most` and `least` the row itself.
+    """
+
+    measure: str
+    column: str
+    value: float
+    rows: tuple[str, ...]
+
+
+_NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?")
+_UNEXPLAINED = 1
+"""Words of a question at most that stand neither in the table nor in its title: what its rows are."""
+
+
+def compute(question: str, words: Sequence[Token], rows: Sequence[str], title: str, language: Language) -> Computed | None:
+    """A total, a count, or the row with the most or the least; `None` where the table does not say it for sure.
+
+    Args:
+        words: the words of the question that tell something.
+        rows: all rows of one table, spelled.
+        title: the table's name.
+    """
+    measure = _measure(question, language)
+    cells = [dict(pair.partition(": ")[::2] for pair in row.rstrip(".").split(_PAIRS)) for row in rows]
+    if not measure or len(cells) < _FEWEST:
+        return None
+    columns = list(dict.fromkeys(name for one in cells for name in one))
+    named = {name: _stems(name, language) for name in columns}
+    known = _stems(title, language)
+    chosen, asked, unexplained = list(range(len(cells))), list[str](), 0
+    for word in words:
+        if _says_measure(word, language):
+            continue
+        if here := [n for n in chosen if any(word.stem in _stems(value, language) for value in cells[n].values())]:
+            chosen = here
+        elif here_named := [name for name in columns if word.stem in named[name]]:
+            asked += here_named
+        elif word.stem not in known:
+            unexplained += 1
+    if unexplained > _UNEXPLAINED:
+        return None
+    figures = {name: [_figure(cells[n].get(name, "")) for n in chosen] for name in columns}
+    numeric = [name for name, some in figures.items() if all(one is not None for one in some)]
+
+    def years(name: str) -> bool:
+        return all(_is_year(one) for one in figures[name])
+
+    by = next((name for name in asked if name in numeric and (measure in ("sum", "count") or not years(name))), "")
+    if measure == "count" and not by:
+        fits = not asked and (len(chosen) < len(cells) or not unexplained)
+        return Computed(measure, "", len(chosen), tuple(rows[n] for n in chosen)) if fits else None
+    measured = [name for name in numeric if not years(name)]
+    column = by or (measured[0] if len(measured) == 1 else "")
+    values = [one for one in figures.get(column, ()) if one is not None]
+    if not values:
+        return None
+    if measure in ("sum", "count"):
+        return Computed("sum", column, sum(values), tuple(rows[n] for n in chosen))
+    value = max(values) if measure == "most" else min(values)
+    return Computed(measure, column, value, tuple(rows[n] for n, one in zip(chosen, values, strict=True) if one == value))
+
+
+_MEASURES = {"sum": "sum", "count": "count", "most": "most", "largest": "most", "more": "most", "table_most": "most"}
+_MEASURES |= {"least": "least", "smallest": "least", "less": "least", "table_least": "least"}
+_LONGEST_PHRASE = 3
+
+
+def _measure(question: str, language: Language) -> str:
+    """What is to be computed; a count only where nothing else is said."""
+    stems = language.key(question)
+    runs = (stems[at:end] for at in range(len(stems)) for end in range(at + 1, at + _LONGEST_PHRASE + 1))
+    senses = [(one.kind, run) for run in runs for one in language.phrases.get(run, ()) if one.kind in _MEASURES]
+    found = [_MEASURES[kind] for kind, run in senses if kind != "count" or len(run) > 1]  # a phone number is no count
+    return next((one for one in found if one != "count"), found[0] if found else "")
+
+
+def _says_measure(word: Token, language: Language) -> bool:
+    return any(sense.kind in _MEASURES for sense in language.phrases.get((word.stem,), ()))
+
+
+def _is_year(value: float | None) -> bool:
+    return value is not None and value.is_integer() and 1_800 <= value <= 2_200
+
+
+def _stems(text: str, language: Language) -> frozenset[str]:
+    return frozenset(language.stem(word) for word in re.findall(r"[^\W_]+", text.casefold()))
+
+
+def _figure(text: str) -> float | None:
+    plain = text.strip().strip("€£$%").strip()
+    return float(plain.replace(",", "")) if _NUMBER.fullmatch(plain) else None
