@@ -1,7 +1,7 @@
 """Question sets: items in files, each with its half, its turns and what is expected of each.
 
-A set is a folder of `sets` with two files, `tune.yaml` and `held.yaml`. Who tunes answers reads the first file only. A held half that
-was looked at, or that was measured and then tuned for, joins the tuning half and is replaced by new items.
+A set is a folder of `sets` with two files, `tune.yaml` and `held.yaml`. Who tunes answers reads the first file only. A held
+half that was looked at, or that was measured and then tuned for, joins the tuning half and is replaced by new items.
 
 python -m evals.items SET FILE      replace the held half of a set by the items of a file, and keep what it was for tuning
 """

@@ -20,7 +20,7 @@ from tests.support.stack import RunningStack
 
 from .commands import command
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.any_store, pytest.mark.timeout(300)]
 
 QUESTION = "What is the Geological Disposal Facility programme for?"
 BROKEN = b"%PDF-1.4\n" + b"this is no page of anything\n" * 20

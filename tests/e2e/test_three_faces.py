@@ -409,6 +409,7 @@ async def test_a_key_of_one_face_does_not_meet_the_same_key_of_another(everyone:
 
 
 @pytest.mark.any_store
+@pytest.mark.any_store
 @pytest.mark.parametrize("role", sorted(set(Role) - {ROLE}))
 async def test_a_role_is_refused_the_same_tools_by_all_faces(everyone: Everyone, role: Role) -> None:
     """On the bus a system may call what its role may; by the other faces an agent may call what its list has besides."""

@@ -13,6 +13,7 @@ from phronesis_bus import News
 from phronesis_contracts import BadRequest, NotFound, Principal
 from phronesis_contracts.deletions import ConversationDeleted
 from phronesis_contracts.documents import (
+    CompareTexts,
     FoundPassage,
     FoundPassages,
     KeepDocument,
@@ -138,6 +139,12 @@ async def test_what_is_left_out_is_said(kept: Kept) -> None:
     request = KeepDocument(conversation_id=conversation, media_id="m2", name="b.txt", text=TEXT, length=len(TEXT), parts=PARTS)
     cut = await small.keep(calling(who, "k2"), request)
     assert (cut.passages, cut.limits, cut.complete) == (1, ("passages",), False)
+
+
+async def test_texts_are_compared_with_a_question_by_what_they_mean(kept: Kept) -> None:
+    request = CompareTexts(query="where does the heron nest", texts=("the heron nests in the alder", "tea costs four euros"))
+    heron, tea = (await kept.documents.compare(calling(someone()), request)).cosines
+    assert heron > tea
 
 
 async def test_one_document_of_several_is_searched_alone_where_it_is_named(kept: Kept) -> None:

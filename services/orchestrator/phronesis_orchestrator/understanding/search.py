@@ -178,7 +178,8 @@ def nearest(
 
 
 def _is_heading(place: int, lines: Sequence[tuple[Passage, str]]) -> bool:
-    return place + 1 < len(lines) and len(_words(lines[place][1])) <= _HEADING
+    line = lines[place][1]
+    return place + 1 < len(lines) and len(_words(line)) <= _HEADING and not line.endswith((".", "!", "?"))
 
 
 def things_about(topic: str, passages: Sequence[Passage], language: Language, most: int = 5) -> tuple[Quote, ...]:

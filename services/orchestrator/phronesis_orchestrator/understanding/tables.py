@@ -99,7 +99,7 @@ def compute(question: str, words: Sequence[Token], rows: Sequence[str], title: s
         rows: all rows of one table, spelled.
         title: the table's name.
     """
-    measure = _measure(question, language)
+    measure = _measure(question, words, language)
     cells = [dict(pair.partition(": ")[::2] for pair in row.rstrip(".").split(_PAIRS)) for row in rows]
     if not measure or len(cells) < _FEWEST:
         return None
@@ -144,12 +144,16 @@ _MEASURES |= {"least": "least", "smallest": "least", "less": "least", "table_lea
 _LONGEST_PHRASE = 3
 
 
-def _measure(question: str, language: Language) -> str:
-    """What is to be computed; a count only where nothing else is said."""
-    stems = language.key(question)
-    runs = (stems[at:end] for at in range(len(stems)) for end in range(at + 1, at + _LONGEST_PHRASE + 1))
-    senses = [(one.kind, run) for run in runs for one in language.phrases.get(run, ()) if one.kind in _MEASURES]
-    found = [_MEASURES[kind] for kind, run in senses if kind != "count" or len(run) > 1]  # a phone number is no count
+def _measure(question: str, words: Sequence[Token], language: Language) -> str:
+    """What is to be computed; a count only where nothing else is said, and never of what a name stands before."""
+    tokens, telling = language.tokens(question), {word.start for word in words}
+    found = []
+    for at in range(len(tokens)):
+        for end in range(at + 1, at + _LONGEST_PHRASE + 1):
+            for sense in language.phrases.get(tuple(token.stem for token in tokens[at:end]), ()):
+                of_name = at > 0 and tokens[at - 1].start in telling  # a phone number is no count
+                if sense.kind in _MEASURES and (sense.kind != "count" or (end - at > 1 and not of_name)):
+                    found.append(_MEASURES[sense.kind])
     return next((one for one in found if one != "count"), found[0] if found else "")
 
 

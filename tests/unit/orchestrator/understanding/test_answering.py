@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from phronesis_contracts import Unavailable
+from phronesis_contracts.documents import COMPARE_TEXTS, ComparedTexts, CompareTexts
 from phronesis_contracts.facts import ASK_FACTS, AnsweredFacts, AnsweringFact, AskFacts, Fact, FactKind, Origin
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.media import ExtractedText, MediaKind
@@ -295,3 +296,48 @@ async def test_the_name_of_a_file_does_not_stand_for_what_is_asked_of_its_text(n
     guide = document("The locker is green. There are lockers in the hall. The club paints the locker.", name)
     reply = await answered(text, FakeNeighbours(memory=NOTHING, documents={"m1": guide}), ("m1",))
     assert (reply.sources, "**" in reply.user_response) == ((), False)
+
+
+LEASE_TEXT = "The rent is 800 euros. Pets are not allowed. The lease runs until 30 June 2030. A key costs 20 euros."
+LEASE = {"m1": document(LEASE_TEXT, "lease.txt")}
+
+
+def comparing(**near: float) -> dict[str, Any]:
+    """Memory that finds sentences near by a word that they hold, and all others far."""
+
+    def compare(request: CompareTexts) -> ComparedTexts:
+        return ComparedTexts(
+            cosines=tuple(max((near[word] for word in near if word in text), default=0.0) for text in request.texts)
+        )
+
+    return {COMPARE_TEXTS.subject: compare}
+
+
+async def test_the_nearest_sentence_of_a_document_is_told_as_no_more_than_that() -> None:
+    neighbours = FakeNeighbours(memory=NOTHING, documents=LEASE, owners=comparing(Pets=0.5, rent=0.2))
+    reply = await answered("may I keep a hamster?", neighbours, ("m1",))
+    assert reply.user_response == (
+        "“lease.txt” does not say that in so many words. The nearest that it says:\n\n"
+        "**lease.txt**: Pets are not allowed.\n\nQuoted from the sources; no language model was used."
+    )
+
+
+async def test_a_sentence_without_what_is_asked_for_is_not_the_nearest() -> None:
+    neighbours = FakeNeighbours(memory=NOTHING, documents=LEASE, owners=comparing(Pets=0.5, until=0.3))
+    reply = await answered("when must hamsters go?", neighbours, ("m1",))
+    assert "The lease runs until 30 June 2030." in reply.user_response
+    assert "Pets" not in reply.user_response
+
+
+async def test_without_the_meaning_of_sentences_nothing_is_taken_for_near() -> None:
+    neighbours = FakeNeighbours(memory=NOTHING, documents=LEASE)
+    reply = await answered("would hamsters be fine?", neighbours, ("m1",))
+    assert "documents" in reply.degraded
+    assert "hamster" not in reply.user_response
+    assert "does not say that in so many words" not in reply.user_response
+
+
+async def test_a_number_that_counts_something_else_does_not_answer_how_many() -> None:
+    shed = document("The parts for the loom are in cupboard 14.", "shed.txt")
+    reply = await answered("how many looms are there?", FakeNeighbours(memory=NOTHING, documents={"m1": shed}), ("m1",))
+    assert "14" not in reply.user_response.partition("Quoted")[0] or "does not say" in reply.user_response

@@ -1,4 +1,4 @@
-"""Rows of tables in texts, spelled out."""
+"""Rows of tables in texts: spelled out, and computed on."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phronesis_orchestrator.understanding.tables import figures_of, is_row, spell_tables
+from phronesis_orchestrator.understanding.language import languages
+from phronesis_orchestrator.understanding.search import telling
+from phronesis_orchestrator.understanding.tables import compute, figures_of, is_row, spell_tables
 
 
 @pytest.mark.parametrize(
@@ -33,3 +35,57 @@ def test_only_columns_with_a_figure_are_named() -> None:
 @given(st.text())
 def test_any_text_is_spelled(text: str) -> None:
     assert isinstance(spell_tables(text), str)
+
+
+SALES = """region,quarter,units,revenue_eur
+North,Q1,120,18000
+North,Q2,95,14250
+South,Q1,210,31500
+West,Q1,75,11250
+"""
+TREES = """id,species,height_m,planted
+T1,oak,14.5,1968
+T2,lime,9.2,1991
+T3,maple,11.0,1984
+T4,oak,17.3,1955
+"""
+
+
+def computed(question: str, table: str, title: str) -> tuple[str, str, float, int] | None:
+    """What a table gives for a question: measure, column, value, and how many rows it is made of."""
+    english = languages()["en"]
+    rows = [line for line in spell_tables(table).splitlines() if is_row(line)]
+    found = compute(question, telling(english.tokens(question), english), rows, title, english)
+    return None if found is None else (found.measure, found.column, found.value, len(found.rows))
+
+
+@pytest.mark.parametrize(
+    ("question", "table", "title", "found"),
+    [
+        ("total units in Q1?", SALES, "sales.csv", ("sum", "units", 405.0, 3)),
+        ("How many units did South sell?", SALES, "sales.csv", ("sum", "units", 210.0, 1)),
+        ("which region had the lowest revenue in Q1?", SALES, "sales.csv", ("least", "revenue_eur", 11_250.0, 1)),
+        ("which tree is the tallest?", TREES, "trees.csv", ("most", "height_m", 17.3, 1)),
+        ("when was the tallest planted?", TREES, "trees.csv", ("most", "height_m", 17.3, 1)),
+        ("how many oaks are there?", TREES, "trees.csv", ("count", "", 2, 2)),
+        ("how many trees are there?", TREES, "trees.csv", ("count", "", 4, 4)),
+    ],
+)
+def test_a_total_a_count_and_the_most_are_computed_from_all_rows(
+    question: str, table: str, title: str, found: tuple[str, str, float, int]
+) -> None:
+    assert computed(question, table, title) == found
+
+
+@pytest.mark.parametrize(
+    ("question", "table", "title"),
+    [
+        ("how many looms are there?", TREES, "trees.csv"),  # nothing of the table is called so
+        ("who sold the most?", SALES, "sales.csv"),  # of units, or of revenue?
+        ("what is the phone number of T1?", TREES, "trees.csv"),
+        ("which species is T3?", TREES, "trees.csv"),
+        ("how many species are there?", TREES, "trees.csv"),
+    ],
+)
+def test_what_a_table_does_not_say_for_sure_is_not_computed(question: str, table: str, title: str) -> None:
+    assert computed(question, table, title) is None
