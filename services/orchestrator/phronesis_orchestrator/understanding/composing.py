@@ -279,7 +279,8 @@ class Composition:
         known = self.view.years_of(type)
         if not known:
             raise NotUnderstood(Unknown(reason="empty", detail={"type": type}))
-        leans = bool(self.named) or (bool(self.reading.items) and self.reading.items[0].has("follow_up"))
+        goes_on = self.focus.plan is not None and self.focus.selection is not None and self.focus.selection.type == type
+        leans = bool(self.named) or goes_on or (bool(self.reading.items) and self.reading.items[0].has("follow_up"))
         if leans and set(self.focus.years) & set(known):
             return (max(set(self.focus.years) & set(known)),)  # and how many are there in all: of the year spoken of
         there = [year for year in known if all(year in ref.years for ref in linked)]

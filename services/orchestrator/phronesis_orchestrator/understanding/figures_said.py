@@ -39,8 +39,10 @@ def say_figures(finding: Finding, plan: Aggregate, words: Wording) -> Written:
     drawn = _charts_of_groups(finding, rows, names, value_name, title)
     stats = {"total": finding.total, "groups": len(rows), "not_published": finding.unknown}
     direct = plan.limit is not None and plan.order != "group" and len({row["value"] for row in finding.rows}) == 1
-    text = head if direct else f"{head}\n\n{told}"
-    return Written(text, _group_insights(finding, plan, names, words), rows, stats, drawn)
+    insights = _group_insights(finding, plan, names, words)
+    trend = insights if finding.dimensions[0].property == "year" else ()
+    text = head if direct else "\n\n".join((head, told, *trend))
+    return Written(text, insights, rows, stats, drawn)
 
 
 def _figure_said(finding: Finding, plan: Aggregate, words: Wording) -> Written:

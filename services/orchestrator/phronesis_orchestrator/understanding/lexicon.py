@@ -334,7 +334,7 @@ class Lexicon:
     @cached_property
     def _joining(self) -> frozenset[str]:
         """Words that may stand between two words of a name."""
-        parting = ("or", "also", "not", "group", "between", "compare")
+        parting = ("or", "also", "not", "group", "between", "compare", "range")
         kinds = {key[0]: {sense.kind for sense in senses} for key, senses in self.language.phrases.items() if len(key) == 1}
         return frozenset(stem for stem, its in kinds.items() if "small" in its and not its & set(parting))
 

@@ -7,9 +7,9 @@ import re
 from .composing import Composition, NotUnderstood
 from .language import Language, languages
 from .lexicon import Lexicon
-from .plan import AboutUser, Compose, Focus, Plan, Talk, Understood, Unknown
+from .plan import AboutUser, Aggregate, Compose, Focus, Plan, Rank, Select, Talk, Understood, Unknown
 from .questions import compose
-from .reading import read
+from .reading import Reading, read
 from .references import NeedsMore, continue_plan, point_back, refer
 
 _MENDED = 0.9
@@ -62,6 +62,8 @@ def _last_question(text: str, lexicon: Lexicon, focus: Focus) -> Understood | No
     parts = _sentences(text)
     if len(parts) < 2 or len(parts[-1].split()) < 3:
         return None
+    if lexicon.language.cues("pronoun") & {token.folded for token in lexicon.language.tokens(parts[-1])}:
+        return None  # it asks about what is said before it
     asked = _of_data(parts[-1], lexicon, focus)
     return asked if not isinstance(asked.plan, Unknown) else None
 
@@ -79,7 +81,7 @@ def _of_data(text: str, lexicon: Lexicon, focus: Focus) -> Understood:
     if isinstance(base, Unknown):
         return result(base, 1.0, True)
     try:
-        continued = continue_plan(reading, lexicon, focus)
+        continued = None if named and reading.has("ordinals") else continue_plan(reading, lexicon, focus)
         if continued is not None:
             return result(continued, _LEANS, True)
     except (NotUnderstood, NeedsMore):
@@ -94,7 +96,17 @@ def _of_data(text: str, lexicon: Lexicon, focus: Focus) -> Understood:
         if len(set(topics)) == 1 and not reading.has("value", "entity"):
             about["topic"] = topics[0]
         return result(problem.plan.model_copy(update={"detail": {**problem.plan.detail, **about}}), 1.0, leans)
+    if not leans and _points_nowhere(reading, plan):
+        return result(Unknown(reason="reference", words=text[:200]), 1.0, True)
     return result(plan, made.certainty, leans, tuple(made.notes))
+
+
+def _points_nowhere(reading: Reading, plan: Plan) -> bool:
+    """Whether a message points back, nothing was found that it points to, and it would be answered of everything."""
+    points = reading.has("pronoun_one", "pronoun_many") or (bool(reading.items) and reading.items[0].has("follow_up"))
+    named = reading.has("type", "entity", "value", "coverage", "concept")
+    whole = isinstance(plan, Select | Aggregate | Rank) and not plan.of.filters and not plan.of.among
+    return points and whole and not named
 
 
 def _corrects_data(order: str, focus: Focus) -> bool:
@@ -134,7 +146,8 @@ def _asks_elsewhere(text: str, language: Language) -> bool:
 
 
 def _sentences(text: str) -> list[str]:
-    return [part.strip() for part in re.split(r"(?<=[.!?:])\s+", text) if part.strip()]
+    # An abbreviation such as “i.e.” ends no sentence.
+    return [part.strip() for part in re.split(r"(?<=[.!?:])(?<!\b\w\.\w\.)\s+", text) if part.strip()]
 
 
 def is_question(text: str, language: Language) -> bool:

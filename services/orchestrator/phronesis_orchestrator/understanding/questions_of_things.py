@@ -101,6 +101,8 @@ def of_things(made: Composition) -> Plan | None:
         return None
     types = list(dict.fromkeys(ref.type for ref in refs))
     type = types[0]
+    if made.base is not None and made.base.type not in types and made.has("pronoun_many"):
+        return None  # which of those belong to X: some of the set, and nothing about X
     stated = made.years(type)
     items = made.open("entity")
     made.take(*items, *(item for item in made.open("type") if item.names_type(type)))

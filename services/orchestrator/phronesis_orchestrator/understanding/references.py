@@ -76,6 +76,13 @@ def refer(reading: Reading, focus: Focus) -> tuple[Selection | Unknown | None, t
                 True,
             )
     many = next((item for item in reading.of("pronoun_many") if item.at < first and _is_pronoun(reading, item)), None)
+    if (
+        focus.selection is not None
+        and reading.has("superlative")
+        and reading.has("pronoun_one", "pronoun_many")
+        and first == 10_000
+    ):
+        return focus.selection, (), True  # and the most expensive one: of those that the last one was the cheapest of
     if many is not None and focus.selection is not None:
         return focus.selection, (), True
     if many is not None and len(focus.entities) > 1:
