@@ -303,8 +303,11 @@ def nearest(question: str, found: Sequence[tuple[StoredFact, float]], language: 
         if fact is not newest
         and turn is not None
         and fact.evidence[-1].turn_id == turn
-        and (points >= best - _BESIDE or fact.predicate == newest.predicate)
+        and (points >= best - _BESIDE or fact.predicate in (newest.predicate, NOTED))
     ]
+    several = predicate_of(newest.predicate).values == "many" and newest.predicate != NOTED
+    same += [fact for _, fact in scored if several and fact.predicate == newest.predicate and fact.subject == newest.subject]
+    same = [fact for fact in dict.fromkeys(same) if fact is not newest]
     return [(fact, _NEAR_SURE if best < _CLOSE else _CLOSE_SURE) for fact in (newest, *same[: _MOST_NEAR - 1])]
 
 

@@ -425,6 +425,8 @@ class _Answering:
         first = self._language.phrases.get((tokens[0].stem,), ()) if tokens else ()
         follows = any(sense.kind == "follow_up" for sense in first)
         asks = self._text.endswith("?") or is_question(self._text, self._language)
+        if isinstance(plan, Unknown) and asks and plan.reason == "reference":
+            return True  # what it points to was said by the person
         return len(tokens) <= _SHORT and (
             (isinstance(plan, Unknown) and (follows or asks)) or (isinstance(plan, DATA_PLANS) and follows)
         )

@@ -79,6 +79,10 @@ def _of_data(text: str, lexicon: Lexicon, focus: Focus) -> Understood:
         return Understood(plan=plan, language=lexicon.language.name, leans=leant, certainty=sure, notes=(*notes, *more))
 
     if isinstance(base, Unknown):
+        spoken = focus.plan is not None or focus.entities or focus.quoted is not None or focus.personal
+        of_data = reading.has("type", "entity", "value", "property", "superlative", "most", "least")
+        if base.reason == "reference" and not spoken and not of_data:
+            return result(Unknown(reason="scope", words=text[:300]), 1.0, False)  # nothing was spoken of: will it rain?
         return result(base, 1.0, True)
     try:
         continued = None if named and reading.has("ordinals") else continue_plan(reading, lexicon, focus)
