@@ -400,6 +400,14 @@ async def test_what_no_pattern_takes_is_kept_as_it_was_said_and_told_where_it_co
     ).near == ()
 
 
+async def test_what_was_so_before_is_told_as_what_was(known: Known) -> None:
+    who = someone()
+    await learnt(known, who, "I live in Leeds", 1)
+    await learnt(known, who, "I moved to York", 2)
+    assert await asked(known, who, "Where did I live before?") == ["Earlier: You live in Leeds."]
+    assert await asked(known, who, "Where do I live?") == ["You live in York."]
+
+
 async def test_what_a_question_finds_can_be_forgotten(known: Known) -> None:
     who = someone()
     await learnt(known, who, "My address is 14 Mill Lane, York")

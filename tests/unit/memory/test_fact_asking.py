@@ -14,7 +14,7 @@ from phronesis_memory.facts.decision import Assertion, Evidence, StoredFact, dec
 from phronesis_memory.facts.extraction import extract_statements, note_the_rest
 from phronesis_memory.facts.language import Language, language_of
 from phronesis_memory.facts.predicates import normalize, predicate_of, slot_of
-from phronesis_memory.facts.questions import choose, names_of, nearest, read_question
+from phronesis_memory.facts.questions import answers_yes, choose, names_of, nearest, read_question
 from phronesis_memory.facts.wording import USER, words_to_user
 
 numbers = count()
@@ -239,6 +239,8 @@ def test_another_language_needs_a_file_and_no_code() -> None:
         ("I'm taking the night train to Vienna on the 3rd.", ["I'm taking the night train to Vienna on the 3rd"]),
         ("Our dog is called Biscuit and his vet is Dr Amin", ["Our dog is called Biscuit and his vet is Dr Amin"]),
         ("My dog is called Rex", []),
+        ("Please keep answers short, and always use metric units.", ["keep answers short, and always use metric units"]),
+        ("always translate this: hallo", []),
         ("I need to know how many boats there are", []),
         ("Where do I keep my spare key", []),
         ("I think that it is late", []),
@@ -286,3 +288,28 @@ def test_a_sentence_without_the_sort_of_thing_that_is_asked_for_is_not_near() ->
 def test_what_is_far_from_a_question_is_not_told() -> None:
     [bell] = noted("The bell of the barn is broken")
     assert near("what is my blood type?", (bell, 0.1)) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "question", "so"),
+    [
+        ("I'm allergic to peanuts", "Am I allergic to peanuts?", True),
+        ("I live in York", "Do I live in Leeds?", False),
+        ("I don't eat meat", "Do I eat meat?", False),
+        ("I don't eat meat", "What do I eat?", None),
+        ("I live in York", "Where do I live?", None),
+    ],
+)
+def test_a_question_for_yes_or_no_is_told_which_a_fact_says(said: str, question: str, so: bool | None) -> None:
+    wanted = read_question(question)
+    assert wanted is not None
+    [fact] = known(said)
+    assert answers_yes(question, wanted, fact, language_of(question)) is so
+
+
+def test_a_note_that_denies_something_says_neither_yes_nor_no() -> None:
+    lens, none = noted("I wear contact lenses in the gym", "I wear no contact lenses in the gym")
+    wanted = read_question("Do I wear contact lenses in the gym?")
+    assert wanted is not None
+    english = language_of("Do I wear contact lenses?")
+    assert [answers_yes("Do I wear contact lenses?", wanted, fact, english) for fact in (lens, none)] == [True, None]

@@ -104,6 +104,8 @@ def _is_told(sentence: str, plain: str, language: Language) -> bool:
     words, said = plain.casefold().split(), sentence.casefold().rstrip(" .!").split()
     if sentence.rstrip(" \"'”").endswith("?") or not _FEWEST <= len(words) <= _MOST or said[-1] in language.words("polite"):
         return False
+    if language.holds("wishes", plain) and ":" not in sentence and not set(language.words("asking")) & set(words[:_FEWEST]):
+        return not language.any_of("tasks").match(plain)
     other = ("openers", "tasks", "hypothetical", "requests", "opinions")
     asks = set(language.words("asking")) & set(words[:_FEWEST])
     if asks or any(language.any_of(key).match(plain) for key in other) or _is_reported(plain, language):

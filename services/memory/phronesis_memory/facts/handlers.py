@@ -32,7 +32,7 @@ from .forgetting import PostgresForgettings
 from .imports import read_import
 from .language import Language, language_of, prepare
 from .predicates import NOTED, normalize, predicate_of
-from .questions import ABOUT, EVERYTHING, Wanted, choose, names_of, nearest, read_question
+from .questions import ABOUT, EVERYTHING, Wanted, answers_yes, choose, names_of, nearest, read_question, without_past
 from .secrets import has_secret
 from .store import PostgresFacts
 from .wording import USER, words_to_user
@@ -128,15 +128,30 @@ class FactHandlers:
     async def ask_facts(self, call: Call, request: facts.AskFacts) -> facts.AnsweredFacts:
         """The facts that answer a question directly; none where it was never told, or where it asks for something else."""
         spoken = language_of(request.question, request.language)
-        wanted = read_question(request.question, request.language)
+        wanted, before = read_question(request.question, request.language), False
+        if request.as_of is None and (now := without_past(request.question, spoken)) is not None:
+            of_now = read_question(now, request.language)
+            if of_now is not None and not of_now.by_words and predicate_of(of_now.predicates[0]).values == "one":
+                wanted, before = of_now, True
         if wanted is None:
             near = await self._nearest(call.who, request, spoken)
             return facts.AnsweredFacts(known=False, understood=False, near=near)
         found = await self._looked_up(call.who, wanted, request.as_of)
-        owned = {fact.id: shown for fact, shown in found}
         chosen = choose(wanted, [fact for fact, _ in found])[: request.limit]
+        if before and chosen:
+            found = await self._looked_up(call.who, wanted, chosen[0][0].valid_from - timedelta(microseconds=1))
+            chosen = choose(wanted, [fact for fact, _ in found])[: request.limit]
+        owned = {fact.id: shown for fact, shown in found}
         answers = tuple(
-            facts.AnsweringFact(fact=owned[fact.id], words=_words_in_order(fact, chosen[0][0], spoken), confidence=sure)
+            facts.AnsweringFact(
+                fact=owned[fact.id],
+                words=_with_yes(
+                    _words_in_order(fact, chosen[0][0], spoken, past=before),
+                    answers_yes(request.question, wanted, fact, spoken) if fact is chosen[0][0] else None,
+                    spoken,
+                ),
+                confidence=sure,
+            )
             for fact, sure in chosen
         )
         return facts.AnsweredFacts(
@@ -290,10 +305,15 @@ class FactHandlers:
         await self._forgettings.copies_purged(news.tenant, event)
 
 
-def _words_in_order(fact: StoredFact, first: StoredFact, language: Language) -> str:
-    """A fact in words, marked as the earlier one where a sentence that was said since comes before it."""
+def _with_yes(words: str, so: bool | None, language: Language) -> str:
+    """A fact in words, after a yes or a no where it says one."""
+    return words if so is None else str(language.raw["words"]["yes" if so else "no"]).replace("{what}", words)
+
+
+def _words_in_order(fact: StoredFact, first: StoredFact, language: Language, *, past: bool) -> str:
+    """A fact in words, marked as an earlier one where it is, or where a sentence that was said since comes before it."""
     words = words_to_user(fact, language)
-    since = first.predicate == NOTED and fact.predicate != NOTED and first.valid_from > fact.valid_from
+    since = past or (first.predicate == NOTED and fact.predicate != NOTED and first.valid_from > fact.valid_from)
     return str(language.raw["words"]["earlier"]).replace("{what}", words) if since else words
 
 

@@ -246,6 +246,14 @@ class Language:
             for told in self.raw.get("corrections") or ()
         )
 
+    def holds(self, key: str, text: str) -> bool:
+        """Whether a text holds one of the phrases of a list."""
+        return re.search(rf"(?:^|\s)(?:{self.any_of(key).pattern})", f"{text} ", re.IGNORECASE) is not None
+
+    def without(self, key: str, text: str) -> str:
+        """A text without the phrases of a list."""
+        return re.sub(rf"(?<=\s)(?:{self.any_of(key).pattern})", "", f" {text} ", flags=re.IGNORECASE).strip()
+
     def heads(self, name: str) -> re.Pattern[str]:
         """Up to four words of which the last are of a class."""
         return _heads(self, name)

@@ -85,6 +85,30 @@ def read_question(text: str, language: str | None = None) -> Wanted | None:
     return Wanted(USER, (), words=words, soft=True, all_words=not of_user)
 
 
+def answers_yes(question: str, wanted: Wanted, fact: StoredFact, language: Language) -> bool | None:
+    """Whether a fact says yes or no to a question; `None` where the question asks for no yes, or the fact leaves it open."""
+    asks = language.any_of("yes_or_no").match(f"{_without_leads(expand(question[:400], language) + ' ', language)}")
+    if not asks:
+        return None
+    if fact.predicate == NOTED:
+        denied = any(language.holds(key, expand(fact.object, language)) for key in ("negations", "denials"))
+        return None if denied else True
+    if wanted.yes_or_no and wanted.object is not None:
+        asked, own = set(stems(wanted.object)), set(stems(fact.object))
+        same = bool(asked) and (asked <= own or own <= asked)
+        return same is not (fact.negated is not wanted.negated)
+    return not fact.negated if wanted.by_words else None
+
+
+def without_past(text: str, language: Language) -> str | None:
+    """A question about what was so before, asked of what is so now; `None` where it asks for no past."""
+    plain = f"{expand(text[:400].strip().rstrip(' .!?'), language)} "
+    if not language.holds("past", plain):
+        return None
+    present: dict[str, str] = language.raw.get("present") or {}
+    return " ".join(present.get(word.casefold(), word) for word in language.without("past", plain).split())
+
+
 def _without_leads(text: str, language: Language) -> str:
     lead = language.any_of("question_leads")
     while (found := lead.match(text)) and (rest := text[found.end() :].lstrip(" ,:")):
