@@ -131,12 +131,14 @@ _PATTERNS = ("talk", "compose", "order", "user")
 
 
 def _listed(phrases: object) -> Iterator[str]:
+    """The phrases of a list. Raises `ValueError`: one is empty, so that a bar is too many, or missing where a line goes on."""
     for one in str(phrases).split("|"):
         phrase = one.strip()
         if len(phrase) > 2 and phrase[0] == phrase[-1] == "'":
             phrase = phrase[1:-1]
-        if phrase:
-            yield phrase
+        if not phrase:
+            raise ValueError(f"an empty phrase in “{str(phrases)[:80]}”")
+        yield phrase
 
 
 def _pattern(phrase: str, *, whole: bool) -> str:
