@@ -86,7 +86,8 @@ def _thing(rows: Sequence[Row], finding: Finding, asked: bool, words: Wording) -
         if len(rows) == 1:
             return words.sentence("describe/facts", name=last["name"], year=last["year"], facts=facts[last["year"]])
         told = words.lines(words.phrase("describe/year_line", year=year, facts=fact) for year, fact in facts.items())
-        return f"{words.phrase('describe/over_years', name=last['name'])}\n\n{told}"
+        trends = (_trend(rows, name, words) for name in finding.show)
+        return "\n\n".join((words.phrase("describe/over_years", name=last["name"]), told, *filter(None, trends)))
     lines, changing = [], _changing(rows, finding.show, words)
     if changing:
         lines += [words.phrase("describe/year_line", year=row["year"], facts=_facts(row, changing, words)) for row in rows]
@@ -101,6 +102,16 @@ def _thing(rows: Sequence[Row], finding: Finding, asked: bool, words: Wording) -
     year = last["year"] if len(rows) == 1 else words.years([row["year"] for row in rows])
     head = words.phrase("describe/head", name=last["name"], year=year)
     return f"{head}\n\n{words.lines(lines)}" if lines else f"{head} {words.phrase('describe/nothing_else')}."
+
+
+def _trend(rows: Sequence[Row], name: str, words: Wording) -> str:
+    """By how much a figure changed from the first year that has it to the last."""
+    known = [row for row in rows if isinstance(row.get(name), int | float)]
+    if len(known) < 2 or known[0]["year"] == known[-1]["year"]:
+        return ""
+    first, last = known[0], known[-1]
+    step = words.amount(round(last[name] - first[name], 6), words.unit(last["type"], name), signed=True)
+    return words.sentence("aggregate/trend", first=first["year"], last=last["year"], step=step)
 
 
 def _link(link: Row, name: str, year: str, words: Wording) -> str:
