@@ -5,24 +5,20 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from uuid import UUID, uuid4
 
 import pytest
 
 from phronesis_contracts import Principal
-from phronesis_contracts.memory import AugmentedMemoryContext
 from phronesis_contracts.orchestrator import Directive
 from phronesis_orchestrator.conversations.history import AGED, KEPT, MAX_CHARS, STEP, WINDOW, Note, Past, PastTurn, Summary
 from phronesis_orchestrator.conversations.store import PostgresConversations
 from phronesis_orchestrator.conversations.summary import select_history
 from phronesis_orchestrator.models.prompts import router_messages
-from phronesis_orchestrator.models.reasoner import RULES, TurnContext
-from phronesis_orchestrator.turns.turn import Completed
+from phronesis_orchestrator.models.reasoner import TurnContext
 from phronesis_postgres import Database, PostgresSettings
 from phronesis_tokens import load
 from tests.support.servers import PostgresServer
-from tests.unit.orchestrator.fakes import FakeNeighbours, Stage, claim
 from tests.unit.orchestrator.test_prompts import AGENT
 
 FACT = "My sister Zara was born on 4 May 1987 in Leeds."
@@ -167,16 +163,6 @@ async def test_a_fact_of_the_third_turn_is_still_told_in_turn_two_hundred(
     assert len(history) <= 2 * (WINDOW + KEPT)
     kept = [message.text for message in history if message.seq is not None]
     assert FACT in [*kept, *(note.text for note in summary.notes)]
-
-
-async def test_rules_alone_answer_late_what_was_said_early(database: Database, conversations: PostgresConversations) -> None:
-    id = await held(database, conversations, 200)
-    nothing = AugmentedMemoryContext(user_id="ann", key_phrases=("x",))
-    stage = Stage(RULES, FakeNeighbours(memory=nothing), conversations)  # type: ignore[arg-type]
-    end = await stage.run(replace(claim(QUESTION), conversation_id=id))
-    assert isinstance(end, Completed)
-    assert FACT in end.reply.user_response
-    assert end.reply.degraded == ()
 
 
 @pytest.mark.req("D-045")
