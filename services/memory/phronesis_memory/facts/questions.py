@@ -34,7 +34,7 @@ _BESIDE, _MOST_NEAR = 0.25, 3
 """How much less near a fact of the same message may be, and facts that are told at most."""
 _NEAR, _NEAR_SURE = 0.15, 0.4
 _CLOSE, _CLOSE_SURE = 0.6, 0.55
-"""The sum from which a fact is near, and very near, to a question, and how often it answers it then."""
+"""The sum from which a fact is near, and very near, to a question, and how sure it counts to answer it then."""
 
 
 @dataclass(frozen=True)
