@@ -339,8 +339,7 @@ class _Answering:
 
     async def _kept(self, understood: Understood, words: Wording) -> RuleAnswer | None:
         """What the person told, kept; `None` where the message asks for something, or tells nothing to keep."""
-        asks = self._text.endswith("?") or is_question(self._text, self._language)
-        if asks or not self._quotes or not self._may_read(AnswerSource.MEMORY):
+        if self._asks() or not self._quotes or not self._may_read(AnswerSource.MEMORY):
             return None
         told = AboutUser(action="remember", text=self._text[:4_000])
         found = await answer_about_user(self._running, told, self._language, words)
@@ -424,12 +423,15 @@ class _Answering:
         tokens = self._language.tokens(self._text)
         first = self._language.phrases.get((tokens[0].stem,), ()) if tokens else ()
         follows = any(sense.kind == "follow_up" for sense in first)
-        asks = self._text.endswith("?") or is_question(self._text, self._language)
+        asks = self._asks()
         if isinstance(plan, Unknown) and asks and plan.reason == "reference":
             return True  # what it points to was said by the person
         return len(tokens) <= _SHORT and (
             (isinstance(plan, Unknown) and (follows or asks)) or (isinstance(plan, DATA_PLANS) and follows)
         )
+
+    def _asks(self) -> bool:
+        return self._text.endswith("?") or is_question(self._text, self._language)
 
     def _with_question_before(self) -> str:
         before = [past.text for past in self._turn.history if past.role == "user"][-1:]
@@ -463,8 +465,7 @@ class _Answering:
             return computed
         found = await self._quote(asked, documents)
         quoted = self._turn.focus.quoted
-        asks = self._text.endswith("?") or is_question(self._text, self._language)
-        if not found and ((self._turn.media_text and asks) or (quoted is not None and quoted.kind in ATTACHED)):
+        if not found and ((self._turn.media_text and self._asks()) or (quoted is not None and quoted.kind in ATTACHED)):
             if (near := await self._nearest(understood, words, documents)) is not None:
                 return near
         if found:
@@ -508,7 +509,7 @@ class _Answering:
             log.warning("sentences cannot be compared: %s", error.code)
             self._running.degrade("documents")
             return None
-        found = await asyncio.to_thread(nearest, self._text, lines, cosines, self._language)
+        found = await asyncio.to_thread(nearest, self._text, lines, cosines, self._language, asks=self._asks())
         return self._quoted(understood, found, words, near=True) if found else None
 
     def _asks_figure(self) -> bool:

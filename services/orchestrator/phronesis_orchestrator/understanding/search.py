@@ -48,8 +48,10 @@ _NEAR = 0.85
 _LONGEST = 420
 """Characters of one quoted sentence."""
 _SENTENCE_END = re.compile(r"[.!?]\s+(?=\S)")
-_NEAREST, _BESIDE, _NEAREST_QUOTED = 0.1, 0.1, 2
-"""The least cosine of a sentence that is near a question, by how much another one may be less near, and how many are quoted."""
+_NEAREST, _NEAREST_REMARK = 0.1, 0.35
+"""The least cosine of a sentence that is near a question, and near a remark, such as words to look for."""
+_BESIDE, _NEAREST_QUOTED = 0.1, 2
+"""By how much another sentence may be less near than the nearest, and how many are quoted."""
 _BEFORE, _BEHIND = 4, 3
 """Words before and behind what is counted in which its number stands."""
 _LOOK_AT = 400
@@ -156,20 +158,21 @@ def table_of(question: str, passages: Sequence[Passage], language: Language) -> 
 
 
 def nearest(
-    question: str, lines: Sequence[tuple[Passage, str]], cosines: Sequence[float], language: Language
+    question: str, lines: Sequence[tuple[Passage, str]], cosines: Sequence[float], language: Language, *, asks: bool
 ) -> tuple[Quote, ...]:
     """What comes nearest to a question in meaning, of what is of the sort that it asks for; one source at most.
 
     Args:
         lines: as `lines_of` gives them.
         cosines: how near each is to the question.
+        asks: whether the message is a question; a remark has to be nearer.
     """
     terms = _Terms({}, frozenset(), frozenset(), _sort_of(question, language))
     scored = [
         (cosine, n) for n, (cosine, (_, line)) in enumerate(zip(cosines, lines, strict=True)) if _fits([line], terms, language)
     ]
     best, place = max(scored, default=(0.0, 0))
-    if best < _NEAREST:
+    if best < (_NEAREST if asks else _NEAREST_REMARK):
         return ()
     passage = lines[place][0]
     beside = [n for cosine, n in sorted(scored, reverse=True) if cosine >= best - _BESIDE and lines[n][0] is passage]
