@@ -31,7 +31,7 @@ async def spans(person: Person, turn: str, wanted: set[str]) -> set[tuple[str, s
 async def test_a_question_goes_through_the_graph_and_a_document_through_media(everybody: Town, somebody: Person) -> None:
     await somebody.remember("Marsh Railway", "The Marsh Railway carries peat from Ulvmyr to the coast.")
     media = await somebody.uploaded("note.pdf", pdf([["The Marsh Railway closes every April for repairs."]]))
-    turn = (await somebody.reply("What is the Marsh Railway?", media=[media]))["turn_id"]
+    turn = (await somebody.reply("What does the Marsh Railway bring from Ulvmyr?", media=[media]))["turn_id"]
     found = await spans(somebody, turn, {"gateway", "orchestrator", "memory", "graph", "media"})
     assert {
         ("gateway", "POST /api/v1/conversations/messages"),

@@ -464,24 +464,27 @@ class _Answering:
         if (computed := await self._from_table(understood, words, documents)) is not None:
             return computed
         found = await self._quote(asked, documents)
+        if found and found[0].support >= SURE:
+            return self._quoted(understood, found, words)
         quoted = self._turn.focus.quoted
-        if not found and ((self._turn.media_text and self._asks()) or (quoted is not None and quoted.kind in ATTACHED)):
-            if (near := await self._nearest(understood, words, documents)) is not None:
-                return near
-        if found:
-            return self._quoted(understood, found, words, near=found[0].support < SURE)
+        on_document = (self._turn.media_text and self._asks()) or (quoted is not None and quoted.kind in ATTACHED)
         memory = None
         if not self._asks_figure():  # a sentence that shares its words is no figure
             memory = await self._retrieve(asked)
         others = passages_of(memory)
         if is_own(asked, self._language):
             others = [one for one in others if one.kind in _PERSONAL]
-        found = await self._quote(asked, others)
-        if not found and self._turn.media_text:
-            found = await self._quote(asked, documents, given=True)
+        elif on_document:  # a text of the twin that shares its words is not what is spoken of
+            others = [one for one in others if one.kind != ItemKind.NODE.value]
+        better = await self._quote(asked, others)
+        if better:
+            return self._quoted(understood, better, words, memory)
         if found:
-            return self._quoted(understood, found, words, memory)
-        return await self._nearest(understood, words, documents)
+            return self._quoted(understood, found, words, near=True)
+        if (near := await self._nearest(understood, words, documents)) is not None:
+            return near
+        given = await self._quote(asked, documents, given=True) if self._turn.media_text else ()
+        return self._quoted(understood, given, words) if given else None
 
     async def _from_table(self, understood: Understood, words: Wording, passages: Sequence[Passage]) -> RuleAnswer | None:
         """What a table among the documents gives for a question that asks for more than one of its rows."""
