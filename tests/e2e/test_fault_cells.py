@@ -25,6 +25,8 @@ from tests.support.tcp_proxy import Mode
 
 pytestmark = [pytest.mark.verify, pytest.mark.stores, pytest.mark.timeout(180)]
 
+_PATIENT = {**UNHURRIED, "ORCHESTRATOR_RETRIEVAL_LIMIT": "10"}
+"""What is at fault in a cell is the model or a store that the cell names, and not a graph that is slow on a busy machine."""
 WITHOUT_POSTGRES = ("profile", "vector", "text") if STORES is Stores.EMBEDDED else ("profile", "text", "content")
 """What a reply lacks while memory has no Postgres: Weaviate goes on answering, and then the items' texts are missing."""
 _STANCES = ("curious_explorer", "supportive_companion", "focused_analyst", "creative_collaborator")
@@ -33,7 +35,7 @@ _STANCES = ("curious_explorer", "supportive_companion", "focused_analyst", "crea
 @pytest.fixture(scope="module")
 async def faulty(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[FaultStack]:
     """A stack with a scripted model, and a proxy in every connection."""
-    async with fault_stack(tmp_path_factory.mktemp("faulty") / "data", UNHURRIED) as stack:
+    async with fault_stack(tmp_path_factory.mktemp("faulty") / "data", _PATIENT) as stack:
         someone = await someone_who_knows(stack.people)
 
         async def whole() -> bool:  # the first statements of a fresh Neo4j take seconds to plan

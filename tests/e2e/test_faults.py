@@ -13,16 +13,15 @@ import httpx
 import pytest
 
 from phronesis_local.parts import SERVICES
-from phronesis_local.settings import Stores
 from tests.support.freezing import frozen
 from tests.support.people import TURNS, Person, Town
-from tests.support.production import GRAPH, STORES
+from tests.support.production import GRAPH
 from tests.support.stack import RunningStack
 
 pytestmark = [pytest.mark.verify, pytest.mark.timeout(180)]
 
-LONGEST = 10.0 if STORES is Stores.EMBEDDED else 25.0
-"""Seconds in which a turn is answered while a store hangs; stacks of tests on other stores wait longer for the graph."""
+LONGEST = 10.0
+"""Seconds in which a turn is answered while a store hangs."""
 QUESTION = "What is the Kvitfjell observatory?"
 FACT = "The Kvitfjell observatory watches meteors above the Dovre plateau."
 

@@ -32,7 +32,7 @@ sys.exit(up(LocalSettings().model_copy(update={"data": Path(sys.argv[1]), "port"
 UNHURRIED = {"ORCHESTRATOR_RECALL_LIMIT": "10"}
 """A turn of a test waits for memory: a machine busy with other tests takes longer than a person should wait."""
 if STORES is Stores.PRODUCTION:  # the first statements of a fresh Neo4j take seconds to plan and compile
-    UNHURRIED |= {"ORCHESTRATOR_RETRIEVAL_LIMIT": "10", "GRAPH_READ_TIMEOUT": "20"}
+    UNHURRIED |= {"GRAPH_READ_TIMEOUT": "20"}
 
 
 class RunningStack:

@@ -340,4 +340,4 @@ async def test_without_the_meaning_of_sentences_nothing_is_taken_for_near() -> N
 async def test_a_number_that_counts_something_else_does_not_answer_how_many() -> None:
     shed = document("The parts for the loom are in cupboard 14.", "shed.txt")
     reply = await answered("how many looms are there?", FakeNeighbours(memory=NOTHING, documents={"m1": shed}), ("m1",))
-    assert "14" not in reply.user_response.partition("Quoted")[0] or "does not say" in reply.user_response
+    assert "14" not in reply.user_response
