@@ -14,6 +14,7 @@ from phronesis_contracts.facts import MAX_IMPORT_LINES, FactKind, Origin, Statem
 
 from ..values import is_storable
 from .extraction import extract_statements
+from .predicates import NOTED
 from .secrets import has_secret
 
 
@@ -74,5 +75,5 @@ def _statements_of_line(line: _LineContent) -> tuple[Statement, ...]:
     drawn = extract_statements(line.text)
     if drawn:
         return tuple(one.model_copy(update={"origin": Origin.IMPORT, "confidence": line.confidence}) for one in drawn)
-    note = {"kind": line.kind, "subject": line.subject, "predicate": "noted", "object": line.text[:1_000]}
+    note = {"kind": line.kind, "subject": line.subject, "predicate": NOTED, "object": line.text[:1_000]}
     return (Statement.model_validate({**note, "text": line.text, "confidence": line.confidence, "origin": Origin.IMPORT}),)

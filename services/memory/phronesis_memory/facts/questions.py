@@ -87,8 +87,7 @@ def read_question(text: str, language: str | None = None) -> Wanted | None:
 
 def answers_yes(question: str, wanted: Wanted, fact: StoredFact, language: Language) -> bool | None:
     """Whether a fact says yes or no to a question; `None` where the question asks for no yes, or the fact leaves it open."""
-    asks = language.any_of("yes_or_no").match(f"{_without_leads(expand(question[:400], language) + ' ', language)}")
-    if not asks:
+    if not language.any_of("yes_or_no").match(_without_leads(f"{expand(question[:400], language)} ", language)):
         return None
     if fact.predicate == NOTED:
         denied = any(language.holds(key, expand(fact.object, language)) for key in ("negations", "denials"))
@@ -178,7 +177,7 @@ def _by_noun(noun: str, base: Wanted, language: Language) -> Wanted | None:
     if predicate == "called" and base.subject.startswith(own):
         return _by_noun(base.subject.removeprefix(own), replace(base, subject=USER), language)
     known = (predicate, *beside(predicate)) if predicate else ()
-    open_ones = (f"{plain}{IS}", f"{plain.removesuffix('s')}{IS}", f"{plain}s{IS}", *known, "has", "plans", "noted")
+    open_ones = (f"{plain}{IS}", f"{plain.removesuffix('s')}{IS}", f"{plain}s{IS}", *known, "has", "plans", NOTED)
     return replace(
         base,
         predicates=tuple(dict.fromkeys(open_ones)),

@@ -55,7 +55,7 @@ from .plan import (
     Understood,
     Unknown,
 )
-from .planner import is_own, is_question, understand
+from .planner import asks, is_own, understand
 from .reader import TwinReader
 from .reading import parse_number
 from .schema import Schema
@@ -99,8 +99,6 @@ _PERSONAL = frozenset(kind.value for kind in (ItemKind.NOTE, ItemKind.EPISODE))
 """What a question about the speaker may be answered from."""
 _FIGURES = frozenset({"count", "sum", "mean", "median", "share", "ratio", "difference", "max", "min"})
 """Kinds of words that ask for a figure."""
-_LONGEST = 6
-"""Words of a phrase at most."""
 _NO_ANSWER = 0.0
 _SAID = 1.0
 
@@ -431,7 +429,7 @@ class _Answering:
         )
 
     def _asks(self) -> bool:
-        return self._text.endswith("?") or is_question(self._text, self._language)
+        return asks(self._text, self._language)
 
     def _with_question_before(self) -> str:
         before = [past.text for past in self._turn.history if past.role == "user"][-1:]
@@ -516,9 +514,8 @@ class _Answering:
         return self._quoted(understood, found, words, near=True) if found else None
 
     def _asks_figure(self) -> bool:
-        stems, phrases = self._language.key(self._text), self._language.phrases
-        runs = (stems[at:end] for at in range(len(stems)) for end in range(at + 1, at + _LONGEST + 1))
-        return any(one.kind in _FIGURES or one.value == "how_much" for run in runs for one in phrases.get(run, ()))
+        senses = self._language.senses_in(self._language.tokens(self._text))
+        return any(one.kind in _FIGURES or one.value == "how_much" for _, _, one in senses)
 
     async def _from_memory(
         self, understood: Understood, words: Wording, asked: str, least: float, *, only_near: bool = False

@@ -162,9 +162,8 @@ def _group_insights(finding: Finding, plan: Aggregate, names: Sequence[str], wor
         return ()
     if finding.dimensions[0].property == "year":
         first, last = figures[0], figures[-1]
-        unit = words.unit(plan.of.type, plan.property)
-        step = words.amount(round(last["value"] - first["value"], 6), unit, signed=True)
-        return (words.sentence("aggregate/trend", first=first["group"], last=last["group"], step=step),)
+        ends = ((one["group"], one["value"]) for one in (first, last))
+        return (words.trend(plan.of.type, plan.property, *ends),)
     if plan.property is not None or not finding.total:
         return ()
     top = max((row for row in figures if row["group"] is not None), key=lambda row: row["value"], default=None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -100,6 +100,14 @@ class Language:
         said = f" {' '.join(token.folded for token in self.tokens(text))} "
         return any(f" {phrase} " in said for phrase in phrases)
 
+    def senses_in(self, tokens: Sequence[Token]) -> Iterator[tuple[int, int, Sense]]:
+        """The senses of every run of up to six words, with where the run begins and ends."""
+        stems = tuple(token.stem for token in tokens)
+        for at in range(len(stems)):
+            for end in range(at + 1, min(at + _LONGEST_RUN, len(stems)) + 1):
+                for sense in self.phrases.get(stems[at:end], ()):
+                    yield at, end, sense
+
     def key(self, phrase: str) -> tuple[str, ...]:
         """A phrase as it is looked up: its stems."""
         return tuple(token.stem for token in self.tokens(phrase))
@@ -126,6 +134,8 @@ class Language:
         return self.words.get("filler", ())
 
 
+_LONGEST_RUN = 6
+"""Words of the longest phrase that a text is looked through for."""
 _NESTED = ("question_words", "relative_years", "ordinals", "numbers", "multipliers", "months", "coverage")
 _PATTERNS = ("talk", "compose", "order", "user")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 from .composing import Composition, NotUnderstood
 from .language import Language, languages
@@ -48,10 +49,8 @@ def understand(text: str, lexicon: Lexicon | None, focus: Focus, language: Langu
         return Understood(plan=Compose(task=task, text=text[:4_000]), language=language.name)
     data_like = of_data is not None and of_data.plan.kind == "unknown" and of_data.plan.detail.get("about") == "data"
     if personal and _about_user(text, language) and (own or not data_like) and not _asks_elsewhere(text, language):
-        question = text.rstrip().endswith("?") or is_question(text, language)
-        return Understood(
-            plan=AboutUser(action="recall" if question else "remember", text=text[:4_000]), language=language.name
-        )
+        action: Literal["recall", "remember"] = "recall" if asks(text, language) else "remember"
+        return Understood(plan=AboutUser(action=action, text=text[:4_000]), language=language.name)
     if of_data is not None:
         return of_data
     return Understood(plan=Unknown(reason="scope", words=text[:300]), language=language.name)
@@ -152,6 +151,11 @@ def _asks_elsewhere(text: str, language: Language) -> bool:
 def _sentences(text: str) -> list[str]:
     # An abbreviation such as “i.e.” ends no sentence.
     return [part.strip() for part in re.split(r"(?<=[.!?:])(?<!\b\w\.\w\.)\s+", text) if part.strip()]
+
+
+def asks(text: str, language: Language) -> bool:
+    """Whether a message is a question, or an order to tell something."""
+    return text.rstrip().endswith("?") or is_question(text, language)
 
 
 def is_question(text: str, language: Language) -> bool:

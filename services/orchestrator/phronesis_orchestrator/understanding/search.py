@@ -242,10 +242,9 @@ def _terms(question: str, texts: Sequence[frozenset[str]], own: frozenset[str], 
 
 def _counted(tokens: Sequence[Token], language: Language) -> str:
     """The stem of the word after “how many”, where one follows."""
-    stems = [token.stem for token in tokens]
-    for at in range(len(stems) - 2):
-        if any(sense.kind == "count" for sense in language.phrases.get(tuple(stems[at : at + 2]), ())):
-            return stems[at + 2] if _tells(tokens[at + 2].folded, stems[at + 2], language) else ""
+    for at, end, sense in language.senses_in(tokens):
+        if sense.kind == "count" and end - at == 2 and end < len(tokens):
+            return tokens[end].stem if _tells(tokens[end].folded, tokens[end].stem, language) else ""
     return ""
 
 

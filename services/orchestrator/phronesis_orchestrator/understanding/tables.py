@@ -103,6 +103,7 @@ def compute(question: str, words: Sequence[Token], rows: Sequence[str], title: s
     cells = [dict(pair.partition(": ")[::2] for pair in row.rstrip(".").split(_PAIRS)) for row in rows]
     if not measure or len(cells) < _FEWEST:
         return None
+    held = [frozenset().union(*(_stems(value, language) for value in one.values())) for one in cells]
     columns = list(dict.fromkeys(name for one in cells for name in one))
     named = {name: _stems(name, language) for name in columns}
     known = _stems(title, language)
@@ -110,7 +111,7 @@ def compute(question: str, words: Sequence[Token], rows: Sequence[str], title: s
     for word in words:
         if _says_measure(word, language):
             continue
-        if here := [n for n in chosen if any(word.stem in _stems(value, language) for value in cells[n].values())]:
+        if here := [n for n in chosen if word.stem in held[n]]:
             chosen = here
         elif here_named := [name for name in columns if word.stem in named[name]]:
             asked += here_named
@@ -141,19 +142,16 @@ def compute(question: str, words: Sequence[Token], rows: Sequence[str], title: s
 
 _MEASURES = {"sum": "sum", "count": "count", "most": "most", "largest": "most", "more": "most", "table_most": "most"}
 _MEASURES |= {"least": "least", "smallest": "least", "less": "least", "table_least": "least"}
-_LONGEST_PHRASE = 3
 
 
 def _measure(question: str, words: Sequence[Token], language: Language) -> str:
     """What is to be computed; a count only where nothing else is said, and never of what a name stands before."""
     tokens, telling = language.tokens(question), {word.start for word in words}
     found = []
-    for at in range(len(tokens)):
-        for end in range(at + 1, at + _LONGEST_PHRASE + 1):
-            for sense in language.phrases.get(tuple(token.stem for token in tokens[at:end]), ()):
-                of_name = at > 0 and tokens[at - 1].start in telling  # a phone number is no count
-                if sense.kind in _MEASURES and (sense.kind != "count" or (end - at > 1 and not of_name)):
-                    found.append(_MEASURES[sense.kind])
+    for at, end, sense in language.senses_in(tokens):
+        of_name = at > 0 and tokens[at - 1].start in telling  # a phone number is no count
+        if sense.kind in _MEASURES and (sense.kind != "count" or (end - at > 1 and not of_name)):
+            found.append(_MEASURES[sense.kind])
     return next((one for one in found if one != "count"), found[0] if found else "")
 
 

@@ -110,8 +110,7 @@ def _trend(rows: Sequence[Row], name: str, words: Wording) -> str:
     if len(known) < 2 or known[0]["year"] == known[-1]["year"]:
         return ""
     first, last = known[0], known[-1]
-    step = words.amount(round(last[name] - first[name], 6), words.unit(last["type"], name), signed=True)
-    return words.sentence("aggregate/trend", first=first["year"], last=last["year"], step=step)
+    return words.trend(last["type"], name, (first["year"], first[name]), (last["year"], last[name]))
 
 
 def _link(link: Row, name: str, year: str, words: Wording) -> str:

@@ -87,6 +87,11 @@ class Wording:
         marks = self.raw("numbers")
         return text.translate({ord(","): marks["thousands"], ord("."): marks["decimal"]})
 
+    def trend(self, type: str, property: str | None, first: tuple[object, float], last: tuple[object, float]) -> str:
+        """By how much a figure changed from one year to another, each given with its figure."""
+        step = self.amount(round(last[1] - first[1], 6), self.unit(type, property), signed=True)
+        return self.sentence("aggregate/trend", first=first[0], last=last[0], step=step)
+
     def amount(self, value: float, unit: str | None = None, *, signed: bool = False) -> str:
         """A figure with its unit."""
         sign = "-" if value < 0 else "+" if signed and value else ""
