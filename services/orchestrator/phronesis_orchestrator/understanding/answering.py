@@ -459,6 +459,9 @@ class _Answering:
         if not self._quotes:
             return None
         documents = await self._document_passages(asked)
+        if not asked.strip():  # a document alone asks for nothing but what it is
+            given = await self._quote(asked, documents, given=True)
+            return self._quoted(understood, given, words) if given else None
         if (computed := await self._from_table(understood, words, documents)) is not None:
             return computed
         found = await self._quote(asked, documents)

@@ -341,3 +341,8 @@ async def test_a_number_that_counts_something_else_does_not_answer_how_many() ->
     shed = document("The parts for the loom are in cupboard 14.", "shed.txt")
     reply = await answered("how many looms are there?", FakeNeighbours(memory=NOTHING, documents={"m1": shed}), ("m1",))
     assert "14" not in reply.user_response
+
+
+async def test_a_document_without_a_word_about_it_is_quoted_from_its_beginning() -> None:
+    reply = await answered("", FakeNeighbours(memory=NOTHING, documents=LEASE, owners=comparing(Pets=0.5)), ("m1",))
+    assert reply.user_response.startswith("**lease.txt**: The rent is 800 euros.")
