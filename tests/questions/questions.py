@@ -146,7 +146,6 @@ DECLINED: tuple[str, ...] = (
     "How many projects are there in Scotland?",
     "How many projects were rated Purple in 2022?",
     "What is the average rating in 2022?",
-    "Which projects were Amber in 2021 and Red in 2022?",
     "Which projects were never rated Red?",
     "Which projects changed department?",
     "How many projects moved from MOD to MOJ?",

@@ -8,7 +8,7 @@ import pytest
 
 from tests.questions import truth as t
 from tests.questions.asking import Asker
-from tests.questions.checks import CONFIDENT, Check, figure, names, number, says
+from tests.questions.checks import CONFIDENT, Check, figure, groups, names, number, says
 from tests.questions.questions import DECLINED, NOTHING_THERE, QUESTIONS, Question
 
 BANNED = re.compile(r"\b(?:(?i:nodes?|cypher|quer(?:y|ies)|embeddings?|L[123])|IDs?)\b")
@@ -43,6 +43,8 @@ LARGEST = ("5 largest home office projects, 2023", "sum of the five?")
 HOME_OFFICE = t.of(2023, "HO")
 OF_POLICE = {year: t.cost(row) or 0.0 for year, row in t.story("Police Uplift Programme").items()}
 RED_OF_MOD = t.of(2022, "MOD", "Red")
+RED_OF_DFT = t.of(2022, "DFT", "Red")
+SHARE_OF_DFE = f"**{100 * len(t.of(2021, 'DFE', 'Amber')) / len(t.of(2021, 'DFE')):.1f} %**"
 NEW_OF_DFT = t.names(t.pairs(2021, 2022, department="DFT")[2])
 
 
@@ -61,6 +63,19 @@ NEW_OF_DFT = t.names(t.pairs(2021, 2022, department="DFT")[2])
         ),
         (("whole-life cost of Project Gigabit in 2023", "who's in charge"), says("delivered by **DSIT**")),
         (("Which DFT projects were new in 2022?", "what do they cost"), names(NEW_OF_DFT)),
+        (("what's the total cost of DWP's projects in 2022", "how many projects is that?"), number(len(t.of(2022, "DWP")))),
+        (
+            ("what's the total cost of DWP's projects in 2022", "how many projects is that?", "average per project then"),
+            figure(t.mean(t.of(2022, "DWP"))),
+        ),
+        (("Wie viele Projekte hatte das DfT 2022?", "Wie viele davon waren rot?", "Welche?"), says(*t.names(RED_OF_DFT))),
+        (("DfE 2021, how many projects?", "how many of them were amber", "what's that in percent?"), says(SHARE_OF_DFE)),
+        (("how many projects had the MOD in 2021?", "and 2022?", "So how many more is that?"), says("**+16**")),
+        (
+            ("cost of Project Gigabit 2022?", "and the Shared Rural Network?", "which of the two is dearer"),
+            says("Project Gigabit"),
+        ),
+        (("cost of the Leeds Phase 2 Flood Scheme in 2023", "more than the Oxford one?"), says("No.")),
     ],
     ids=lambda value: value[-1] if isinstance(value, tuple) else "",
 )
@@ -69,7 +84,15 @@ async def test_a_follow_up_goes_on_from_what_was_answered(asker: Asker, turns: t
     assert right(answer) == "", answer.answer
 
 
+def most_of(rows: list[t.Row]) -> str:
+    """The department with the most of some projects."""
+    counts = t.by_department(rows)
+    return max(counts, key=lambda name: counts[name])
+
+
 OVER_A_BILLION = [row for row in HOME_OFFICE if (t.cost(row) or 0.0) > 1000]
+OVER_FIFTEEN = [row for row in t.of(2023) if (t.cost(row) or 0.0) > 15_000]
+RED_WORKS = [row for row in t.of(2023, rating="Red") if row["category"] == "Infrastructure and Construction"]
 SPENDERS = t.sums("department", t.of(2022))
 WITHOUT_AMBER = set(t.by_department(t.of(2023))) - set(t.by_department(t.of(2023, rating="Amber")))
 
@@ -93,6 +116,19 @@ WITHOUT_AMBER = set(t.by_department(t.of(2023))) - set(t.by_department(t.of(2023
         ("What projects were there in 2021 but not in 2022?", names(t.names(t.pairs(2021, 2022)[1]))),
         ("Welches Ministerium führt das Making-Tax-Digital-Projekt?", says("**HMRC**")),
         ("What do all the 2022 projects cost together over their whole life?", figure(t.total(t.of(2022)))),
+        ("Who's got the most projects in 2023, which department?", says(f"**{most_of(t.of(2023))}** has the most")),
+        ("department with the most reds in 2022", says(f"**{most_of(t.of(2022, rating='Red'))}** has the most")),
+        ("who had more projects in 2022, HMRC or HO?", says("more for projects (delivered by HMRC): **19**")),
+        ("Does MOJ have more green projects than DFT in 2023?", says("Yes.")),
+        ("Hat das DfE 2023 mehr Projekte als 2021?", says("Ja.")),
+        ("Are all FCDO projects amber in 2023?", says("No.")),
+        ("did crossrail get more expensive between 2020 and 2021", says("Yes.")),
+        ("Which of the Home Office projects has the latest end date in 2023?", says("I-LEAP")),
+        ("anything above 15bn in 2023? names please", names(t.names(OVER_FIFTEEN))),
+        ("what's new at DfE in 2023?", names(t.names(t.pairs(2022, 2023, department="DFE")[2]))),
+        ("how many infrastucture projects were rated red in 2023", number(len(RED_WORKS))),
+        ("Did the number of red projects rise from 2021 to 2022?", says("Yes.", "**+20**")),
+        ("How are the MoD's ratings spread in 2021?", groups(t.by("rating", t.of(2021, "MOD")))),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

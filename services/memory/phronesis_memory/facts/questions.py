@@ -33,8 +33,9 @@ _SHARED, _AS_NEAR = 0.25, 0.08
 _BESIDE, _MOST_NEAR = 0.25, 3
 """How much less near a fact of the same message may be, and facts that are told at most."""
 _NEAR, _NEAR_SURE = 0.15, 0.4
+_FAIR, _FAIR_SURE = 0.35, 0.45
 _CLOSE, _CLOSE_SURE = 0.6, 0.55
-"""The sum from which a fact is near, and very near, to a question, and how sure it counts to answer it then."""
+"""The sum from which a fact is near, nearer and very near to a question, and how sure it counts to answer it then."""
 
 
 @dataclass(frozen=True)
@@ -331,7 +332,8 @@ def nearest(question: str, found: Sequence[tuple[StoredFact, float]], language: 
     several = predicate_of(newest.predicate).values == "many" and newest.predicate != NOTED
     same += [fact for _, fact in scored if several and fact.predicate == newest.predicate and fact.subject == newest.subject]
     same = [fact for fact in dict.fromkeys(same) if fact is not newest]
-    return [(fact, _NEAR_SURE if best < _CLOSE else _CLOSE_SURE) for fact in (newest, *same[: _MOST_NEAR - 1])]
+    sure = _CLOSE_SURE if best >= _CLOSE else _FAIR_SURE if best >= _FAIR else _NEAR_SURE
+    return [(fact, sure) for fact in (newest, *same[: _MOST_NEAR - 1])]
 
 
 def names_of(subject: str, facts: Sequence[StoredFact]) -> tuple[str, ...]:

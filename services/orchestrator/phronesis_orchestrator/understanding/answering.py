@@ -65,6 +65,7 @@ from .search import (
     Passage,
     Quote,
     attached,
+    columns_to_measure,
     lines_of,
     nearest,
     passages_of,
@@ -91,8 +92,9 @@ _NEAR_SURE = 0.4
 """What it is worth if a sentence only comes nearest."""
 _FEWEST = 2
 """Telling words of a question that is looked for without the one before it."""
-_NEAR, _SURE = 0.3, 0.5
-"""How sure it has to be that something the person said answers: what goes on from it, and any other question."""
+_NEAR, _FAIR, _SURE = 0.3, 0.45, 0.5
+"""How sure it has to be that something the person said answers: what goes on from it, what nothing else answers, and any
+other question."""
 _OF_TWIN = ("ambiguous", "property", "years", "relationship", "unsupported")
 """Why a message is not understood that only the twin's own words and values tell."""
 _PERSONAL = frozenset(kind.value for kind in (ItemKind.NOTE, ItemKind.EPISODE))
@@ -249,6 +251,9 @@ class _Answering:
                         return near
                 said = words.sentence("not_in_source", title=quoted.title)
                 return self._said(understood, Written(said), "A", _NO_ANSWER)
+        if self._only_hands_over(plan):
+            names = words.listed(dict.fromkeys(f"“{one.title}”" for one in attached(self._turn.media_text)))
+            return self._said(understood, Written(words.sentence("attached", names=names)), "I", _SAID)
         if self._names_document():
             found = await self._from_documents(understood, words)
         elif self._turn.media_text and isinstance(plan, DATA_PLANS):
@@ -281,6 +286,14 @@ class _Answering:
                 kept = await self._kept(understood, words)
                 return kept or await self._unknown(understood, plan, schema, words)
         return await self._of_twin(understood, lexicon, schema)
+
+    def _only_hands_over(self, plan: Plan) -> bool:
+        """Whether a message with a document asks nothing of it yet: minutes attached, can you look through this contract?"""
+        if not self._turn.media_text or not self._text or not isinstance(plan, Unknown | AboutUser):
+            return False
+        told = telling(self._language.tokens(self._text), self._language)
+        documents = self._language.cues("handed") | set(self._language.words.get("document", ()))
+        return not self._asks() or all(token.folded in documents for token in told)
 
     def _from_memory_first(self, plan: Compose) -> bool:
         """Whether an order to explain or sum up may be answered by quoting what is stored."""
@@ -492,6 +505,10 @@ class _Answering:
         if len(passages) >= _PASSAGES:  # a table of which a part may be missing adds up to nothing
             return None
         found = await asyncio.to_thread(table_of, self._text, passages, self._language)
+        if found is None and (columns := await asyncio.to_thread(columns_to_measure, self._text, passages, self._language)):
+            cosines = await self._compared(self._text, columns)
+            likely = dict(zip(columns, cosines, strict=True)) if cosines else {}
+            found = await asyncio.to_thread(table_of, self._text, passages, self._language, likely)
         if found is None:
             return None
         passage, computed = found
@@ -507,14 +524,20 @@ class _Answering:
             return None
         says_little = len(telling(self._language.tokens(self._text), self._language)) < _FEWEST
         asked = self._with_question_before() if says_little else self._text
-        try:
-            cosines = await compare_texts(self._running, asked, [line for _, line in lines])
-        except ServiceError as error:
-            log.warning("sentences cannot be compared: %s", error.code)
-            self._running.degrade("documents")
+        cosines = await self._compared(asked, [line for _, line in lines])
+        if not cosines:
             return None
         found = await asyncio.to_thread(nearest, self._text, lines, cosines, self._language, asks=self._asks())
         return self._quoted(understood, found, words, near=True) if found else None
+
+    async def _compared(self, asked: str, texts: Sequence[str]) -> tuple[float, ...]:
+        """How near each text is to a question in meaning, as cosines; empty where that cannot be told."""
+        try:
+            return await compare_texts(self._running, asked, texts)
+        except ServiceError as error:
+            log.warning("sentences cannot be compared: %s", error.code)
+            self._running.degrade("documents")
+            return ()
 
     def _asks_figure(self) -> bool:
         senses = self._language.senses_in(self._language.tokens(self._text))
@@ -611,6 +634,9 @@ class _Answering:
             searched = await self._searched(understood, words)
             if searched is not None and (not self._analyst or plan.reason != "reference"):
                 return searched
+        if plan.reason in ("words", "scope", "reference") and not self._analyst and not plan.choices and self._asks():
+            if (told := await self._from_memory(understood, words, self._text, _FAIR, only_near=True)) is not None:
+                return told
         if plan.reason in ("words", "scope") and not self._analyst:
             text = self._turn.agent.phrases.get("nothing_found", "") if self._turn.agent and words.language == "en" else ""
             said = text or f"{words.sentence('nothing_found')} {self._from_sources(words)}".rstrip()
@@ -677,7 +703,8 @@ def focus_after(before: Focus, plan: Plan, finding: Finding, language: str) -> F
             selection, properties, years = plan.of, plan.show, plan.of.years
         case Aggregate():
             selection, years = _top_group(plan, finding), plan.of.years
-            properties = (plan.property,) if plan.property else ()
+            same = before.selection is not None and plan.of == before.selection
+            properties = (plan.property,) if plan.property else before.properties if same else ()
         case Rank():
             selection, years = plan.of, plan.of.years
             properties = (plan.by,) if plan.by else ()
@@ -703,7 +730,38 @@ def focus_after(before: Focus, plan: Plan, finding: Finding, language: str) -> F
             return before.model_copy(update={"plan": plan, "language": language})
     if isinstance(plan, Select) and len(entities) == 1:
         selection = plan.of
-    return Focus(plan=plan, selection=selection, entities=entities, properties=properties, years=years, language=language)
+    told = plan.entities if isinstance(plan, Describe) else (plan.source,) if isinstance(plan, Relate) else ()
+    if len(told) == 1 and before.selection is not None and told[0].id in {one.id for one in (*before.entities, *before.listed)}:
+        selection = before.selection  # one of that set is spoken of, and the others may be next
+    return Focus(
+        plan=plan,
+        selection=selection,
+        entities=entities,
+        listed=_listed(before, told or entities),
+        properties=properties,
+        years=years,
+        earlier=before.years[-1:] if _same_but_years(before.plan, plan) else (),
+        language=language,
+    )
+
+
+def _listed(before: Focus, told: tuple[EntityRef, ...]) -> tuple[EntityRef, ...]:
+    """What may be chosen from after an answer: its list; the list before it, of which it told one; the last two things."""
+    if len(told) != 1:
+        return told
+    if told[0].id in {one.id for one in before.listed}:
+        return before.listed
+    last = before.listed[-1:]
+    return (*last, *told) if last and last[0].type == told[0].type else told
+
+
+def _same_but_years(before: Plan | None, plan: Plan) -> bool:
+    if isinstance(plan, Describe) and isinstance(before, Describe):
+        return before.years != plan.years and before.model_copy(update={"years": plan.years}) == plan
+    if isinstance(plan, Aggregate) and isinstance(before, Aggregate):
+        of = before.of.model_copy(update={"years": plan.of.years})
+        return before.of.years != plan.of.years and before.model_copy(update={"of": of}) == plan
+    return False
 
 
 def _top_group(plan: Aggregate, finding: Finding) -> Selection:

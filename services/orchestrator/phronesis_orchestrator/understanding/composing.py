@@ -41,7 +41,7 @@ MEASURES: dict[str, Literal["sum", "mean", "median", "min", "max"]] = {
 }
 _FREE = frozenset(
     """small question_words list also follow_up scope pronoun_one pronoun_many year_word existence detail number place
-    polite group or each relative_years only breakdown history more less about with numbers ordinals coverage concept
+    polite group or each relative_years only breakdown history about with numbers ordinals coverage concept
     money yes_or_no best worst between compare_at_least by_date purpose with_each""".split()
 )
 """Kinds that may be left over: they were used where they mattered."""
@@ -213,12 +213,21 @@ class Composition:
             if item.at not in self.used
             for type in {one[0] for kind in ("property", "superlative", "value") for one in item.of(kind)}
         ]
-        if not owned and self.has("money"):
-            linked = {refs[0].type for item in self.open("entity") for refs in item.of("entity") if refs}
-            owned = [one for one in types for other in linked if self.view.between(one, other) and self.main_money(one)]
+        linked = {refs[0].type for item in self.open("entity") for refs in item.of("entity") if refs}
+        moved = self.has("joined", "left")
+        if not owned and (self.has("money") or moved):
+            near = [one for one in types for other in linked if self.view.between(one, other)]
+            owned = [one for one in near if moved or self.main_money(one)]
+        if not owned and not linked and (self._states_money() or (moved and self.has("year", "relative_years"))):
+            owned = [one for one in types if self.main_money(one)]
         if not owned:
             return None
         return max(types, key=lambda type: (owned.count(type), self.support(type), len(self.view.things(type))), default=None)
+
+    def _states_money(self) -> bool:
+        """Whether a sum of money stands in the message: anything above 15 billion."""
+        amounts = [one for item in self.open("amount") for one in item.of("amount")]
+        return any(currency or (scale > 1 and not unit) for _, scale, unit, currency in amounts)
 
     # -- time -------------------------------------------------------------------------------------------------
 
@@ -264,7 +273,9 @@ class Composition:
             return known[0]
         if step == "same":
             return self.focus.years[-1] if self.focus.years else None
-        anchor = self.focus.years[-1] if self.focus.years and step in (-1, 1) else known[-1]
+        stated = [int(one.of("year")[0]) for one in self.reading.of("year")]
+        spoken = (*self.focus.years[-1:], *stated) if step in (-1, 1, 2) else ()
+        anchor = spoken[-1] if spoken else known[-1]
         return int(anchor) + int(step)
 
     def _is_range(self, items: Sequence[Item]) -> bool:
@@ -485,7 +496,8 @@ class Composition:
             else:
                 found.append(Filter(property=property, op=self._operator(cmp, number), value=value))
             self.take(cmp, number)
-            for near in (self.before(cmp, ("property",)), self.after(number, ("property",))):
+            across = ("small", "question_words", "also", "year", "relative_years")
+            for near in (self.before(cmp, ("property",), across), self.after(number, ("property",))):
                 if near is not None and (type, property) in near.of("property"):
                     self.take(near)
         for number in self.open("amount"):  # “or more” after the figure
@@ -650,11 +662,12 @@ class Composition:
 
     def _is_verb_of_time(self, type: str, item: Item, year: Item, known: set[int]) -> bool:
         """Whether a year after a date belongs to it: always where the store has no such year, else after a verb alone."""
-        if year.has("relative_years"):
-            return False
+        ends = ("latest", "earliest", "most", "least", "largest", "smallest")
+        if year.has("relative_years") or self.before(item, ends) is not None:
+            return False  # the latest end date in 2023: of the report of that year
         between = self.reading.tokens[item.end : year.at]
         return int(year.of("year")[0]) not in known or (
-            len(between) <= 1 and not self.asks("when") and not self._named_of(type)
+            len(between) <= 1 and not self.asks("when") and not self.named and not self._named_of(type)
         )
 
     def _named_of(self, type: str) -> bool:
@@ -701,6 +714,7 @@ class Composition:
         near = [self.after(no, ("property", "type"), across)]
         if no.has("unknown", "missing"):
             near.append(self.before(no, ("property",), ("small", "type")) or self.before(no, ("type",), ("small",)))
+            near.append(self.after(no, ("property",), ("small", "year", "relative_years")))
         for item in near:
             if item is None:
                 continue
@@ -742,12 +756,18 @@ class Composition:
             self.take(yearly)
         for marker in self.open("group", "each", "breakdown"):
             item = self.after(marker, ("type", "property", "year_word"), ("small", "group", "each", "breakdown", "scope"))
+            if item is None and self.has("count"):  # the categories with the number of projects in each
+                item = next((one for one in self.open("property") if one.end <= marker.at), None)
+            if item is None and marker.has("breakdown"):  # how are the ratings spread
+                item = self.before(marker, ("property",), ("small",))
             if marker.has("breakdown") and (item is None or self._group(type, item) is None):
                 item = self.after(marker, ("property", "year_word"), ("small", "group", "type", "scope"))
             if item is None or item.at in self.used:
                 continue
             group = self._group(type, item)
             if group is None:
+                if item.names_type(type):
+                    self.take(marker, item)  # the average per project
                 continue
             found.append(group)
             self.take(marker, item)
@@ -796,6 +816,9 @@ class Composition:
             spoken = (one for one in self.focus.properties if self.kind(type, one) == "number")
             if (property := next(spoken, None)) is not None:
                 return property
+            if measure in ("sum", "mean", "median") and (money := self.main_money(type)) is not None:
+                self.certainty = min(self.certainty, GUESSED)
+                return money  # the sum of the five
         return numbers[0].name if len(numbers) == 1 else None
 
     def limit(self) -> int | None:
@@ -827,7 +850,8 @@ def refuse_leftovers(made: Composition) -> None:
 def selection(made: Composition, type: str, level: Level | None, *, every_year: bool = False) -> Selection:
     """The set of a message: its type and level, the years it states, and its conditions."""
     filters = (*made.filters(type), *_others(made, type), *_named_like(made))
-    stated = made.years(type, apart=made.has("difference", "ratio", "compare"))
+    apart = made.has("difference", "ratio", "compare") or held_against(made) is not None
+    stated = made.years(type, apart=apart)
     base = made.base if made.base is not None and made.base.type == type else None
     years = stated or (made.view.years_of(type) if every_year else ()) or made.default_years(type, made.linked)
     among = distinct(ref for item in made.open("entity") for ref in _own(made, item, type))[:MAX_ENTITIES]
@@ -835,6 +859,13 @@ def selection(made: Composition, type: str, level: Level | None, *, every_year: 
         kept = tuple(one for one in base.filters if not any(_same_subject(one, new) for new in filters))
         return Selection(type=type, level=base.level, years=years, filters=(*kept, *filters)[:8], among=among or base.among)
     return Selection(type=type, level=level if not among else None, years=years, filters=filters, among=among)
+
+
+def held_against(made: Composition) -> Item | None:
+    """The word by which two things are held against each other, and not one of them against a figure: more … than."""
+    if any(item.has("amount") or (item.has("number") and not item.has("year")) for item in made.reading.items):
+        return None
+    return next(iter(made.open("more", "less", "compare_greater", "compare_less")), None)
 
 
 def _same_subject(one: Filter, other: Filter) -> bool:

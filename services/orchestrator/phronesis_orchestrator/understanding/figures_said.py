@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from phronesis_contracts.answers import Visualization
 
@@ -208,7 +208,26 @@ def say_comparison(finding: Finding, plan: Compare, words: Wording) -> Written:
         )
         text = words.sentence(f"compare/{key}", value=step, percent=percent, **values)
     stats = {"figures": [one.value for one in finding.figures], "value": finding.value, "percent": finding.percent}
+    text = _led(text, finding, plan, values, words)
     return Written(text, (), rows, stats, (*drawn, charts.table(title, rows)))
+
+
+def _led(text: str, finding: Finding, plan: Compare, values: Mapping[str, str], words: Wording) -> str:
+    """A comparison behind its yes or no, or behind the side that was asked for."""
+    one, other = (figure.value for figure in finding.figures[:2])
+    if plan.expect is None and plan.first is None:
+        return text
+    if not isinstance(one, int | float) or not isinstance(other, int | float):
+        return f"{words.phrase('undecided_answer')} {text}"
+    if plan.expect is not None:
+        holds = {"more": one > other, "less": one < other, "all": one == other > 0}[plan.expect]
+        return f"{words.phrase('affirmed' if holds else 'denied')} {text}"
+    if one == other:
+        return words.sentence("compare/equal", **values)
+    turned = {"first": values["second"], "second": values["first"], "a": values["b"], "b": values["a"]}
+    if (one > other) != (plan.first == "most"):
+        values = {**values, **turned}
+    return words.sentence("compare/more" if plan.first == "most" else "compare/less", **values)
 
 
 def _side(side: Aggregate, words: Wording, *, dated: bool) -> str:

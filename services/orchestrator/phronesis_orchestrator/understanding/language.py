@@ -13,6 +13,7 @@ from typing import Any
 
 import snowballstemmer
 import yaml
+from rapidfuzz.distance import OSA
 
 MAX_CHARS = 1_000
 """Characters of a message that rules read; a longer one is no question that they could answer."""
@@ -79,8 +80,8 @@ class Language:
     """Phrases by kind, folded, where a rule needs them as words."""
 
     def stem(self, word: str) -> str:
-        """The stem of a folded word; what holds a digit or is a sign stays as it is."""
-        return _stem(self.stemmer, word) if word.isalpha() else word
+        """The stem of a folded word; what holds a digit, is a sign or has three letters at most stays as it is."""
+        return _stem(self.stemmer, word) if word.isalpha() and len(word) > 3 else word
 
     def tokens(self, text: str) -> tuple[Token, ...]:
         """The pieces of a text in order."""
@@ -107,6 +108,10 @@ class Language:
             for end in range(at + 1, min(at + _LONGEST_RUN, len(stems)) + 1):
                 for sense in self.phrases.get(stems[at:end], ()):
                     yield at, end, sense
+
+    def nearly(self, cue: str, word: str) -> bool:
+        """Whether a word is one letter, or two swapped letters, off from a word of a cue; words of four letters or more."""
+        return len(word) >= 4 and any(OSA.distance(word, one, score_cutoff=1) <= 1 for one in self.cues(cue) if len(one) >= 4)
 
     def key(self, phrase: str) -> tuple[str, ...]:
         """A phrase as it is looked up: its stems."""

@@ -33,6 +33,8 @@ _LONGEST = 14
 """Tokens of the longest phrase that is looked up."""
 _COMMON = 400
 """Names that a word may stand in and still tell them apart in part."""
+_SLIP = 8
+"""How many times more names hold a word than its misspelling."""
 _MOST_AT_ONE_LEVEL = 0.8
 """Share of a type's things from which one level is meant where none is stated."""
 
@@ -138,6 +140,8 @@ class _Name:
     senses: tuple[Sense, ...]
     capitals: bool
     """Whether it is one word in capitals, which another word in small letters is not."""
+    in_full: bool = False
+    """Whether no part of it stands for it: a thing that only groups others is rarely meant, and called like what it groups."""
 
 
 @dataclass(frozen=True)
@@ -213,15 +217,23 @@ class Lexicon:
         for one in kind.properties:
             for phrase in self._both(one.words):
                 self._add(phrase, Sense("property", (kind.name, one.name)))
-            for phrase in self._both(one.most):
+            for phrase in self._with_comparatives(one.most):
                 self._add(phrase, Sense("superlative", (kind.name, one.name, True)))
-            for phrase in self._both(one.least):
+            for phrase in self._with_comparatives(one.least):
                 self._add(phrase, Sense("superlative", (kind.name, one.name, False)))
             if one.unit:
                 self._add(one.unit, Sense("unit", one.unit))
             for value, words in one.value_words.items():
                 for phrase in self._both(words):
                     self._add(phrase, Sense("value", (kind.name, one.name, value)))
+
+    def _with_comparatives(self, words: Words) -> Iterator[str]:
+        """Superlatives, and the comparatives that are built as they are: cheapest, cheaper."""
+        for phrase in self._both(words):
+            yield phrase
+            for ending in self.language.cues("superlative"):
+                if " " not in phrase and phrase.endswith(ending):
+                    yield from (phrase.removesuffix(ending) + other for other in self.language.cues("comparative"))
 
     def _add_relationship(self, relationship: RelationshipView) -> None:
         for phrase in self._both(relationship.forward):
@@ -265,12 +277,16 @@ class Lexicon:
                     written.setdefault((one.type, fold(short)), short)
         together: dict[str, list[Sense]] = defaultdict(list)
         shown: dict[str, str] = {}
+        grouping = {folded for _, folded in called}
         for (type, folded), refs in called.items():
             distinct = tuple({ref.id: ref for ref in refs}.values())
+            usual = self.view.usual_level(type)
+            if usual is None or any(ref.level == usual for ref in distinct):
+                grouping.discard(folded)
             together[folded].append(Sense("entity", distinct))
             shown.setdefault(folded, written[type, folded])
         for folded, senses in together.items():
-            self._name(shown[folded], tuple(senses))
+            self._name(shown[folded], tuple(senses), in_full=folded in grouping)
 
     def _as_values(self, one: EntityName) -> tuple[Sense, ...]:
         """The values of its own type's properties that a thing is called like, where it stands above the usual level."""
@@ -283,7 +299,7 @@ class Lexicon:
             if sense.kind == "value" and sense.value[0] == one.type
         )
 
-    def _name(self, name: str, senses: tuple[Sense, ...]) -> None:
+    def _name(self, name: str, senses: tuple[Sense, ...], *, in_full: bool = False) -> None:
         tokens = self.language.tokens(name)
         stems = tuple(dict.fromkeys(token.stem for token in tokens))
         if not stems:
@@ -291,7 +307,7 @@ class Lexicon:
         for stem in stems:
             self._holding.setdefault(stem, []).append(len(self._names))
         self._words.update(token.folded for token in tokens)
-        self._names.append(_Name(stems, senses, len(stems) == 1 and _has_capitals(name)))
+        self._names.append(_Name(stems, senses, len(stems) == 1 and _has_capitals(name), in_full))
 
     def _tells(self, stem: str) -> float:
         """How much a word tells names apart."""
@@ -323,6 +339,8 @@ class Lexicon:
                 share = sum(weights[stem] for stem in said) / whole
                 if len(said) == len(weights):
                     share = 1.0
+                elif name.in_full:
+                    continue
                 found[at, end].append((share, name))
         matches = []
         for (at, end), listed in found.items():
@@ -348,6 +366,14 @@ class Lexicon:
         """Whether a word stands anywhere in the lexicon or the language."""
         return token.stem in self.stems or token.folded in self._words
 
+    def is_slip(self, token: Token) -> bool:
+        """Whether a known word is itself the misspelling of one that stands in many more names."""
+        word, held = token.folded, len(self._holding.get(token.stem, ()))
+        if len(word) < 8 or held == 0 or (token.stem,) in self.phrases or (token.stem,) in self.language.phrases:
+            return False
+        near = process.extract(word, self._spellable, scorer=OSA.distance, score_cutoff=1, limit=3)
+        return any(len(self._holding.get(self.language.stem(one[0]), ())) > _SLIP * held for one in near if one[0] != word)
+
     @cached_property
     def stems(self) -> frozenset[str]:
         """The stems of every phrase and name."""
@@ -361,7 +387,7 @@ class Lexicon:
             return None
         allowed = 2 if len(word) >= 8 else 1
         near = process.extract(word, self._spellable, scorer=OSA.distance, score_cutoff=allowed, limit=8)
-        near = [one for one in near if _is_near(one[0], word)]
+        near = [one for one in near if one[0] != word and _is_near(one[0], word)]
         near.sort(key=lambda one: (one[1], -Indel.normalized_similarity(one[0], word), one[0] not in self._words))
         return str(near[0][0]) if near else self._mend_stem(word)
 

@@ -129,6 +129,10 @@ class Compare(Part):
     """Each without groups. For `share` the first is the part, the second the whole; for `difference` and `ratio` the first is
     held against the second; a change over time has the earlier year second."""
     how: Literal["side_by_side", "share", "ratio", "difference", "change"] = "side_by_side"
+    expect: Literal["more", "less", "all"] | None = None
+    """What a yes-or-no question supposes of the first side: more or less than the second, or all of it."""
+    first: Literal["most", "least"] | None = None
+    """Which of the sides is asked for."""
 
 
 class Change(Part):
@@ -343,8 +347,12 @@ class Focus(Message):
     """The set that was last spoken of."""
     entities: tuple[EntityRef, ...] = Field(default=(), max_length=MAX_ENTITIES)
     """The things last named or listed, in the order in which they were shown."""
+    listed: tuple[EntityRef, ...] = Field(default=(), max_length=MAX_ENTITIES)
+    """What “the second one” and “the two” choose from: the last list, or the two things spoken of one after the other."""
     properties: tuple[str, ...] = ()
     years: tuple[int, ...] = ()
+    earlier: tuple[int, ...] = ()
+    """The year of the question before, where the last one changed nothing but the year."""
     language: str = "en"
     """The language that was last spoken."""
     quoted: QuotedSource | None = None

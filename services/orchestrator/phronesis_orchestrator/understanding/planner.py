@@ -99,6 +99,8 @@ def _of_data(text: str, lexicon: Lexicon, focus: Focus) -> Understood:
         if len(set(topics)) == 1 and not reading.has("value", "entity"):
             about["topic"] = topics[0]
         return result(problem.plan.model_copy(update={"detail": {**problem.plan.detail, **about}}), 1.0, leans)
+    if focus.quoted is not None and _is_everything(reading, plan):
+        return result(Unknown(reason="scope", words=text[:300]), 1.0, leans)  # a word of the text that was spoken of
     if not leans and _points_nowhere(reading, plan):
         return result(Unknown(reason="reference", words=text[:200]), 1.0, True)
     return result(plan, made.certainty, leans, tuple(made.notes))
@@ -110,6 +112,12 @@ def _points_nowhere(reading: Reading, plan: Plan) -> bool:
     named = reading.has("type", "entity", "value", "coverage", "concept")
     whole = isinstance(plan, Select | Aggregate | Rank) and not plan.of.filters and not plan.of.among
     return points and whole and not named
+
+
+def _is_everything(reading: Reading, plan: Plan) -> bool:
+    """Whether a plan takes all things of a type, and neither a year nor a figure is asked for."""
+    whole = isinstance(plan, Select | Rank) and not plan.of.filters and not plan.of.among
+    return whole and not reading.has("year", "relative_years", "entity", "value")
 
 
 def _corrects_data(order: str, focus: Focus) -> bool:
@@ -155,7 +163,9 @@ def _sentences(text: str) -> list[str]:
 
 def asks(text: str, language: Language) -> bool:
     """Whether a message is a question, or an order to tell something."""
-    return text.rstrip().endswith("?") or is_question(text, language)
+    left_open = text.rstrip().endswith(("...", "…"))  # and the day we are back is …
+    verbs = language.cues("verb") & {token.folded for token in language.tokens(text)[-1:]}
+    return text.rstrip().endswith("?") or bool(left_open and verbs) or is_question(text, language)
 
 
 def is_question(text: str, language: Language) -> bool:
@@ -166,5 +176,7 @@ def is_question(text: str, language: Language) -> bool:
         return True
     lead = tokens[1:2] if tokens and tokens[0].folded in language.cues("lead") else tokens[:1]
     first = language.phrases.get((lead[0].stem,), ()) if lead else ()
+    if lead and not first and any(language.nearly(cue, lead[0].folded) for cue in ("sort", "which", "when", "who")):
+        return True  # waht is …
     asks = any(sense.kind in ("question_words", "count", "yes_or_no") for sense in first)
     return asks or (bool(lead) and lead[0].folded in language.cues("sort"))

@@ -11,6 +11,7 @@ from .language import fold
 from .plan import (
     Aggregate,
     Change,
+    Compare,
     Plan,
     Unknown,
 )
@@ -39,7 +40,7 @@ def came_and_went(made: Composition, type: str, level: Level | None) -> Plan | N
     known = made.view.years_of(type)
     if len(known) < 2:
         return None
-    made.take(*made.open("joined", "left"))
+    made.take(*made.open("joined", "left", "compare"))
     counted = made.has("count")
     made.take(*made.open("count", "list"))
     since, until = _span_of(made, known)
@@ -75,13 +76,23 @@ def moved_between(made: Composition, type: str, level: Level | None, groups: tup
     known = made.view.years_of(type)
     made.take(*made.open(*MOVES))
     measure = next((name for name in MEASURES if made.has(name)), None)
-    counted = made.has("count")
+    step = next(iter(made.open("difference")), None)
+    counted = made.has("count") or (step is not None and any(item.at == step.end for item in made.reading.of("type")))
     if len(made.open("entity")) > 1 and made.says("from") and made.says("to"):
         raise NotUnderstood(Unknown(reason="unsupported", words=made.reading.text[:300]))  # links over the years
     if measure is not None or (counted and move not in ("improved", "worsened") and not made.open("property")):
         # The figure over the years, not the members that moved.
         property = made.number_of(measure, type) if measure is not None else None
         made.take(*made.open("count", *MEASURES))
+        if len(made.open("year", "relative_years")) == 2 and move in ("rose", "fell"):
+            begins = made.says("exists", made.reading.tokens[:1])
+            made.take(*made.open("difference"))
+            since, until = _span_of(made, known)
+            one = selection(made, type, level).model_copy(update={"years": (until,)})
+            now = Aggregate(of=one, measure=MEASURES[measure] if measure else "count", property=property)
+            then = now.model_copy(update={"of": one.model_copy(update={"years": (since,)})})
+            expected: Literal["more", "less"] = "more" if move == "rose" else "less"
+            return Compare(sides=(now, then), how="change", expect=expected if begins else None)
         of = selection(made, type, level, every_year=True)
         group = GroupBy(property="year")
         return Aggregate(of=of, measure=MEASURES[measure] if measure else "count", property=property, group_by=(group,))
@@ -110,7 +121,11 @@ def turned_into(made: Composition, type: str, level: Level | None) -> Plan | Non
     if len(values) != 2 or values[0][1][1] != values[1][1][1] or values[0][1][2] == values[1][1][2]:
         return None
     known = made.view.years_of(type)
-    changing = made.has(*MOVES, "turned") or (made.says("from") and made.says("to"))
+    dated = [made.after(item, ("year",), ("small",)) for item, _ in values]
+    turns = [int(item.of("year")[0]) for item in dated if item is not None]
+    if len(turns) == 2 and turns[0] > turns[1]:
+        values.reverse()  # what turned green in 2023 that had been amber in 2022
+    changing = made.has(*MOVES, "turned") or (made.says("from") and made.says("to")) or len(set(turns)) == 2
     if not changing or len(known) < 2 or made.says("or"):
         return None
     made.take(*(item for item, _ in values), *made.open(*MOVES, "turned"))

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from phronesis_contracts.twin import GroupBy, Level
 
-from .composing import COMPARISONS, GUESSED, MEASURES, TOP, Composition, NotUnderstood, selection
+from .composing import COMPARISONS, GUESSED, MEASURES, TOP, Composition, NotUnderstood, held_against, selection
 from .plan import (
     MAX_SIDES,
     Aggregate,
@@ -26,7 +26,7 @@ from .reading import Item
 
 
 def of_a_set(made: Composition) -> Plan:
-    type, level, head = _who(made) or made.subject()
+    type, level, head = _who(made) or _holders(made) or made.subject()
     if (grouped := _most_of_others(made, type, level)) is not None:
         return grouped
     if made.has("missing", "unknown", "without") and (gaps := _gaps_of_a_set(made, type, level)) is not None:
@@ -47,6 +47,8 @@ def of_a_set(made: Composition) -> Plan:
     of = of.model_copy(update={"filters": (*of.filters, *linked)[:8]})
     if (ratio := _for_each_value(made, of)) is not None:
         return ratio
+    if (held := _held_against(made, of)) is not None:
+        return held
     if made.has("share", "ratio", "difference", "compare") and (compared := _compared(made, of, groups)) is not None:
         return compared
     if (ranked := _ranked(made, of, groups, head)) is not None:
@@ -70,6 +72,20 @@ def _who(made: Composition) -> tuple[str, Level | None, Item | None] | None:
                 if any(t in other for t in others) and not set(end) & set(others):
                     made.take(item)
                     return end[0], made.view.usual_level(end[0]), None
+    return None
+
+
+def _holders(made: Composition) -> tuple[str, Level | None, Item | None] | None:
+    """Who has the most projects, which department: the type that the most is asked of stands after it."""
+    items = made.open("type")
+    if len(items) != 2 or made.before(items[0], ("most", "least"), ("small", "value")) is None:
+        return None
+    if made.before(items[1], ("group", "each", "breakdown"), ("small",)) is not None:
+        return None
+    type, level = made.type_of(items[1])
+    if any(made.view.between(type, other) for other, _ in items[0].of("type")):
+        made.take(items[1])
+        return type, level or made.view.usual_level(type), items[1]
     return None
 
 
@@ -101,8 +117,9 @@ def _linked_types(made: Composition, type: str) -> list[Filter]:
 def _most_of_others(made: Composition, type: str, level: Level | None) -> Plan | None:
     """Which department has the most projects; departments with more than ten projects; which spends most."""
     size = next((item for item in made.open("most", "least", "largest", "smallest")), None)
-    for item in made.open("type"):
-        other = next((t for t, _ in item.of("type") if t != type and made.view.between(type, t)), None)
+    for item in made.open("type", "value"):
+        owners = [t for t, _ in item.of("type")] or [one[0] for one in item.of("value")]
+        other = next((t for t in owners if t != type and made.view.between(type, t)), None)
         if other is None:
             continue
         cmp = made.before(item, tuple(COMPARISONS), ("number", "numbers", "small"))
@@ -110,9 +127,12 @@ def _most_of_others(made: Composition, type: str, level: Level | None) -> Plan |
         lead = made.before(item, ("most", "least"), ("small", "count", "value", "superlative", "group"))
         if lead is None and (cmp is None or number is None):
             continue
-        _, other_level = made.type_of(item)
+        named = item.has("type")
+        if not named and (made.open("type") or (lead is not None and made.after(lead, ("value",)) is not item)):
+            continue  # the department with the most reds: a value stands for the things that have it
+        other_level = made.type_of(item)[1] if named else None
         via, _ = made.link(type, other, item)
-        made.take(item)
+        made.take(item if named else None)
         having, order, limit = None, "group", None
         if lead is not None:
             order = "value" if lead.has("least") and not lead.has("most") else "-value"
@@ -190,7 +210,7 @@ def _compared(made: Composition, of: Selection, groups: tuple[GroupBy, ...]) -> 
         made.take(*made.open("count", *MEASURES))
         return Aggregate(of=of, group_by=groups)
     measure = next((name for name in MEASURES if made.has(name)), None)
-    made.take(*made.open(*MEASURES, "count", "list"))
+    made.take(*made.open(*MEASURES, "count", "list", "more", "less"))
     properties = [p for p in made.properties(of.type) if made.kind(of.type, p) == "number"]
     property = properties[0] if properties else None
     kind = MEASURES.get(measure or "", "sum") if property else "count"
@@ -219,6 +239,27 @@ def _compared(made: Composition, of: Selection, groups: tuple[GroupBy, ...]) -> 
         return None
     sides = tuple(Aggregate(of=one, measure=kind, property=property) for one in sets[:MAX_SIDES])
     return Compare(sides=sides, how={"ratio": "ratio", "difference": "difference", "compare": "side_by_side"}[how])
+
+
+def _held_against(made: Composition, of: Selection) -> Plan | None:
+    """Does X have more projects than Y? Which had more, X or Y? Two sets by their number, or by a figure of theirs."""
+    word, begins = held_against(made), made.says("exists", made.reading.tokens[:1])
+    sets = _sides(of)
+    if word is None or len(sets) != 2 or not (begins or made.reading.has("question_words") or made.says("or")):
+        return None
+    if len(of.years) == 2:
+        sets.sort(key=lambda one: of.years.index(one.years[0]))  # as they are stated
+    measure = next((MEASURES[name] for name in MEASURES if made.has(name)), "sum")
+    numbers = [p for p in made.properties(of.type) if made.kind(of.type, p) == "number"]
+    property = numbers[0] if numbers else made.main_money(of.type) if made.has("money") else None
+    made.take(
+        word, *made.open("more", "less", "compare_greater", "compare_less", "count", "money", "existence", "list", *MEASURES)
+    )
+    more = word.has("more", "compare_greater")
+    sides = tuple(Aggregate(of=one, measure=measure if property else "count", property=property) for one in sets)
+    if begins:
+        return Compare(sides=sides, expect="more" if more else "less")
+    return Compare(sides=sides, first="most" if more else "least")
 
 
 def _for_each_value(made: Composition, of: Selection) -> Plan | None:
@@ -300,9 +341,9 @@ def _ranked(made: Composition, of: Selection, groups: tuple[GroupBy, ...], head:
         chosen = next(one for one in superlative.of("superlative") if one[0] == of.type)
         property, descending = chosen[1], bool(chosen[2])
         made.take(superlative)
-        lead = made.before(superlative, ("most", "least"), ("small",))
+        lead = made.before(superlative, ("most", "least", "more", "less"), ("small",))
         if lead is not None:
-            descending = not descending if lead.has("least") and not lead.has("most") else descending
+            descending = not descending if lead.has("least", "less") and not lead.has("most", "more") else descending
             made.take(lead)
         if size is not None:
             made.take(size)
@@ -338,10 +379,22 @@ def _most_common(made: Composition, of: Selection, size: Item | None) -> Plan | 
         return None
     for item in made.open("property"):
         own = [p for t, p in item.of("property") if t == of.type and made.kind(t, p) == "string"]
-        if own and made.before(item, ("question_words",), ("small",)) is not None:
+        frequent = made.before(item, ("most", "least"), ()) is size and made.says("frequent")
+        if own and (frequent or made.before(item, ("question_words",), ("small",)) is not None):
             made.take(size, item, *made.open("count", "list"))
             order = "value" if size.has("least", "smallest") and not size.has("most", "largest") else "-value"
-            return Aggregate(of=of, group_by=(GroupBy(property=own[0]),), order=order, limit=made.limit() or 1)
+            numbers = [p for p in made.properties(of.type) if made.kind(of.type, p) == "number"]
+            property = numbers[0] if numbers else made.main_money(of.type) if made.has("money") else None
+            measure = next((MEASURES[name] for name in ("median", "mean", "sum") if made.has(name)), "sum")
+            made.take(*made.open("money", *MEASURES))
+            return Aggregate(
+                of=of,
+                measure=measure if property else "count",
+                property=property,
+                group_by=(GroupBy(property=own[0]),),
+                order=order,
+                limit=made.limit() or 1,
+            )
     return None
 
 
@@ -405,6 +458,10 @@ def _figure_or_list(made: Composition, of: Selection, groups: tuple[GroupBy, ...
         return Coverage(about="values", type=of.type, property=shown[0])
     exists = made.has("existence") or made.says("exists", made.reading.tokens[:1])
     made.take(*made.open("list", "existence", "detail"))
+    valued = [one for one in of.filters if one.via is None and one.op in ("=", "in")]
+    if exists and valued and made.says("every"):
+        whole = of.model_copy(update={"filters": tuple(one for one in of.filters if one not in valued)})
+        return Compare(sides=(Aggregate(of=of), Aggregate(of=whole)), how="share", expect="all")
     if made.says("by") and len(shown) == 1 and made.kind(of.type, shown[0]) in ("number", "date"):
         return Rank(of=of, by=shown[0], descending=made.kind(of.type, shown[0]) == "number", limit=100)
     return Select(of=of, show=shown[:8], exists=exists)

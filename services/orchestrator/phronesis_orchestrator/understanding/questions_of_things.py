@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from .composing import MEASURES, Composition, NotUnderstood, distinct
+from .composing import GUESSED, MEASURES, Composition, NotUnderstood, distinct
 from .plan import (
     MAX_SIDES,
     Aggregate,
@@ -34,7 +34,9 @@ def _things(made: Composition) -> tuple[EntityRef, ...]:
         if item.has("type") and not item.whole:
             continue
         refs += made.refs(item, type)
-    refs += made.named
+    pronoun = next((one.at for one in made.reading.of("pronoun_one")), 1_000)
+    leads = bool(items) and pronoun < items[0].at
+    refs = [*made.named, *refs] if leads else [*refs, *made.named]
     if not refs:
         return ()
     refs = list(distinct(refs))
@@ -53,10 +55,12 @@ def _things(made: Composition) -> tuple[EntityRef, ...]:
         for t in {v[0] for v in one.of(kind)}
     }
     if heads and not all(one.names_type(type) for one in heads):
+        if any(one.names_type(owner) for one in heads for item in made.open("property") for owner, _ in item.of("property")):
+            return ()  # for which of its projects is the end date missing?
         return tuple(refs) if made.has("missing", "connect") or (_is_yes_or_no(made) and len(refs) == 1) else ()
     sized = not heads and len(refs) == 2 and _orders_two(made)
     of_set = made.has("count", "superlative", "most", "least", "group", "joined", "left", "share", "ratio")
-    if of_set and not sized and not _counts_property(made, type):
+    if of_set and not sized and not _counts_property(made, type) and not _moves_one(made, refs):
         return ()
     if owners and type not in owners and any(made.view.between(type, owner) for owner in owners):
         return ()
@@ -85,6 +89,13 @@ def _orders_two(made: Composition) -> bool:
     return asks and made.has("superlative") and not made.has("count", "group", "joined", "left", "share", "ratio")
 
 
+def _moves_one(made: Composition, refs: list[EntityRef]) -> bool:
+    """Did X get more expensive from one year to another?"""
+    two_years = len(made.open("year", "relative_years")) > 1 or made.has("since")
+    kinds = ("count", "most", "least", "group", "joined", "left", "share", "ratio")
+    return len(refs) == 1 and two_years and _begins_yes_or_no(made) and made.has("superlative") and not made.has(*kinds)
+
+
 def _begins_yes_or_no(made: Composition) -> bool:
     first = made.reading.items[0].text.casefold() if made.reading.items else ""
     return first in made.reading.language.words.get("yes_or_no", ())
@@ -99,12 +110,18 @@ def of_things(made: Composition) -> Plan | None:
     refs = _things(made)
     if not refs:
         return None
+    refs = _with_the_last(made, refs)
     types = list(dict.fromkeys(ref.type for ref in refs))
     type = types[0]
     if made.base is not None and made.base.type not in types and made.has("pronoun_many"):
         return None  # which of those belong to X: some of the set, and nothing about X
     stated = made.years(type)
     items = made.open("entity")
+    for item in items:
+        number = made.after(item, ("number",), ())
+        if number is not None and number.at == item.end and not number.has("year") and not made.after(number, ("year_word",)):
+            words = f"{item.text} {number.text}"  # a name with a number behind it is another name
+            raise NotUnderstood(Unknown(reason="words", words=words))
     made.take(*items, *(item for item in made.open("type") if item.names_type(type)))
     year = _present_year(made, refs, stated)
     if len(refs) > 1 and (better := _which_of_them(made, type, refs, stated or (year,))) is not None:
@@ -126,12 +143,27 @@ def of_things(made: Composition) -> Plan | None:
     return _description(made, type, refs, stated)
 
 
+def _with_the_last(made: Composition, refs: tuple[EntityRef, ...]) -> tuple[EntityRef, ...]:
+    """More than X? Is X cheaper? The other one is the thing last spoken of."""
+    last = made.focus.entities
+    word = next(iter(made.open("more", "less", "compare_greater", "compare_less")), None)
+    figures = any(item.has("amount") or (item.has("number") and not item.has("year")) for item in made.reading.items)
+    compares = word is not None or (made.has("superlative") and _begins_yes_or_no(made))
+    if len(refs) != 1 or len(last) != 1 or last[0].type != refs[0].type or last[0].id == refs[0].id:
+        return refs
+    if not compares or figures or made.has("year", "since", "most", "least"):
+        return refs
+    named = next(iter(made.open("entity")), None)
+    behind = word is not None and named is not None and word.at < named.at
+    return (last[0], refs[0]) if behind else (refs[0], last[0])
+
+
 def _which_of_them(made: Composition, type: str, refs: tuple[EntityRef, ...], years: tuple[int, ...]) -> Plan | None:
     """Which cost more, X or Y? The most or least of several named things."""
     superlative = next((i for i in made.open("superlative") if any(one[0] == type for one in i.of("superlative"))), None)
     sized = made.has("more", "less", "superlative", "most", "least", "largest", "smallest", "earliest", "latest")
     sized = sized or (
-        _begins_yes_or_no(made)
+        (_begins_yes_or_no(made) or made.reading.text.endswith("?"))
         and made.has("compare_greater", "compare_less", "before", "after")
         and not made.has("number", "amount")
     )
@@ -145,7 +177,13 @@ def _which_of_them(made: Composition, type: str, refs: tuple[EntityRef, ...], ye
         property, descending = one[1], bool(one[2]) == (not made.has("less", "least"))
     else:
         named = [p for p in made.properties(type) if made.kind(type, p) in ("number", "date")]
-        money = made.main_money(type) if made.asks("how_much") or made.has("money") else None
+        spoken = [p for p in made.focus.properties if made.kind(type, p) in ("number", "date")]
+        if not named and not made.has("money"):
+            named = spoken  # more than that one: of what was last asked for
+        larger = made.has("compare_greater", "compare_less", "largest", "smallest")
+        money = made.main_money(type) if made.asks("how_much") or made.has("money") or larger else None
+        if larger and not named and not made.has("money"):
+            made.certainty = min(made.certainty, GUESSED)  # larger by what it costs
         if not named and money is None:
             return None
         property = named[0] if named else str(money)
@@ -154,7 +192,8 @@ def _which_of_them(made: Composition, type: str, refs: tuple[EntityRef, ...], ye
     if not all(years[-1] in ref.years for ref in refs) and len(refs) == 2:
         raise NotUnderstood(Unknown(reason="unsupported", words=made.reading.text[:200]))  # no year has both
     of = Selection(type=type, years=years[-1:], among=refs)
-    expect = refs[0] if _begins_yes_or_no(made) else None
+    asks = _begins_yes_or_no(made) or (made.reading.text.endswith("?") and not made.reading.has("question_words", "or"))
+    expect = refs[0] if asks else None
     return Rank(of=of, by=property, descending=descending, limit=len(refs), expect=expect)
 
 
@@ -274,6 +313,13 @@ def _description(made: Composition, type: str, refs: tuple[EntityRef, ...], stat
     if not properties and expect is None:
         properties = _by_question_word(made, type)
     move = next((kind for kind in MOVES if made.has(kind)), None)
+    ends = [one for item in made.reading.of("superlative") for one in item.of("superlative") if one[0] == type]
+    if ends and move is None and expect is None and len(refs) == 1 and len(stated) > 1 and _begins_yes_or_no(made):
+        properties, move = (ends[0][1],), "rose" if bool(ends[0][2]) != made.has("less") else "fell"
+        made.take(*made.open("more", "less"))
+    if move is not None and properties and not _has_order(made, type, properties[0]):
+        made.take(*made.open(*MOVES))
+        move = None  # under which category does it fall?
     if move is not None and not properties and made.named:
         properties = tuple(one for one in made.focus.properties if made.view.property(type, one) is not None)[:1]
     asks_years = any("years" in item.of("coverage") for item in made.open("coverage"))
@@ -308,6 +354,12 @@ def _description(made: Composition, type: str, refs: tuple[EntityRef, ...], stat
     )
 
 
+def _has_order(made: Composition, type: str, property: str) -> bool:
+    """Whether a property can rise, fall or get better; what is a name or a text only changes."""
+    declared = made.view.property(type, property)
+    return declared is None or declared.kind in ("number", "date") or bool(declared.most or declared.least)
+
+
 def _apart(made: Composition, move: str | None) -> bool:
     """Whether the step between two years is asked for, and not whether there was one."""
     return made.has("difference", "missing") or (move == "changed" and not _is_yes_or_no(made))
@@ -320,6 +372,7 @@ def _figure_of_things(
     if property is None:
         raise NotUnderstood(Unknown(reason="property", detail={"type": type}))
     how: Literal["difference", "ratio"] = "ratio" if made.has("ratio") else "difference"
+    made.take(*made.open("more", "less"))
     made.take(*made.open("difference", "ratio", "compare", "missing", "compare_greater", "compare_less", *MEASURES))
     if measure is not None and measure in MEASURES:
         of = Selection(type=type, years=years[-1:], among=refs)
@@ -378,6 +431,7 @@ def _telling_text(made: Composition, type: str, properties: tuple[str, ...]) -> 
     if made.asks("why") and properties:
         return None
     purpose = {language.stem(word) for phrase in language.words.get("purpose", ()) for word in phrase.split()}
+    purpose -= {word for word in purpose if any(one.kind == "small" for one in language.phrases.get((word,), ()))}
     for one in texts:
         said = {language.stem(word) for listed in one.words.values() for phrase in listed for word in phrase.split()}
         if said & purpose:

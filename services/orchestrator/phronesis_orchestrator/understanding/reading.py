@@ -17,6 +17,8 @@ _LEAST_SHARE = 0.45
 """The share of a name that has to be said, by what its words tell apart."""
 _LEAST_ALONE = 0.65
 """The same for one word in small letters, which is as often a word as a name."""
+_LEAST_OF_ONE = 0.2
+"""The same before a word that stands for one of several things."""
 _ONTOLOGY_KINDS = frozenset({"type", "property", "superlative", "relation", "value", "unit", "chain"})
 
 
@@ -85,10 +87,11 @@ def read(text: str, lexicon: Lexicon) -> Reading:
     spans = list(_phrases(tokens, lexicon)) + list(_numbers(tokens))
     explained = {n for span in spans for n in range(span.at, span.end)}
     for match in lexicon.find_names(tokens):
-        if match.whole or _is_said(match, tokens, explained):
+        if match.whole or _is_said(match, tokens, explained) or _stands_for_one(match, tokens, language):
             spans.append(Item(match.at, match.end, match.senses, "", match.share))
     articles = frozenset(n for n, token in enumerate(tokens) if token.folded in language.cues("article"))
     items = _amounts(_cover(tokens, spans, lexicon), articles)
+    items = _latest_dates(items, lexicon)
     reading = Reading(text, language, tokens, (), mended)
     return replace(reading, items=tuple(replace(item, text=reading.words(item.at, item.end)) for item in items))
 
@@ -97,7 +100,7 @@ def _mend(tokens: Sequence[Token], lexicon: Lexicon) -> tuple[tuple[Token, ...],
     found: list[Token] = []
     mended: list[tuple[str, str]] = []
     for token in tokens:
-        if not token.folded.isalpha() or lexicon.knows(token):
+        if not token.folded.isalpha() or (lexicon.knows(token) and not lexicon.is_slip(token)):
             found.append(token)
         elif parts := lexicon.split(token.folded):
             found += [replace(token, folded=part, stem=lexicon.language.stem(part)) for part in parts]
@@ -165,6 +168,12 @@ def _is_said(match: Match, tokens: Sequence[Token], explained: set[int]) -> bool
         return False
     run = range(match.at, match.end)
     return any(n not in explained for n in run) or any(tokens[n].text[:1].isupper() and n > 0 for n in run)
+
+
+def _stands_for_one(match: Match, tokens: Sequence[Token], language: Language) -> bool:
+    """Whether a word of a name tells one of several things apart: the Oxford one."""
+    behind = tokens[match.end : match.end + 1]
+    return match.share >= _LEAST_OF_ONE and bool(behind) and behind[0].folded in language.cues("stand_in")
 
 
 def _cover(tokens: Sequence[Token], spans: Sequence[Item], lexicon: Lexicon) -> list[Item]:
@@ -253,6 +262,19 @@ def _amounts(items: list[Item], articles: frozenset[int]) -> list[Item]:
             found.append(Item(items[start].at, items[end - 1].end, (amount,), ""))
         n = end
     return found
+
+
+def _latest_dates(items: list[Item], lexicon: Lexicon) -> list[Item]:
+    """“The latest end date” of things of a type is the last of their dates, not the date in the latest year."""
+    if not any(item.has("type") for item in items):
+        return items
+
+    def is_date(item: Item) -> bool:
+        found = [lexicon.view.property(type, name) for type, name in item.of("property")]
+        return any(one is not None and one.kind == "date" for one in found)
+
+    latest = [n for n, item in enumerate(items[:-1]) if 0 in item.of("relative_years") and is_date(items[n + 1])]
+    return [replace(item, senses=(Sense("latest"),)) if n in latest else item for n, item in enumerate(items)]
 
 
 def _scaled(items: Sequence[Item], at: int) -> bool:

@@ -27,6 +27,8 @@ from .reading import Item, Reading
 
 _FRAGMENT_WORDS = 9
 """Words of a message that may be nothing but a change to the question before it."""
+_FEW_WORDS = 4
+"""Words of a message that may ask for nothing but the members of a set."""
 
 
 def point_back(reading: Reading, focus: Focus) -> Reading:
@@ -58,23 +60,18 @@ def refer(reading: Reading, focus: Focus) -> tuple[Selection | Unknown | None, t
     )
     if (asked := _type_before_pronoun(reading, focus)) is not None:
         return None, asked, True
-    ordinal = _ordinal(reading)
-    if ordinal is not None and focus.entities:
+    ordinal, listed = _ordinal(reading), focus.entities if len(focus.entities) > 1 else focus.listed
+    if ordinal is not None and listed:
         place = ordinal if ordinal < 0 else ordinal - 1
-        if -len(focus.entities) <= place < len(focus.entities):
-            return None, (focus.entities[place],), True
-    if focus.entities and any(
-        len(focus.entities) == n for item in reading.of("number", "numbers") for n in item.of("number") + item.of("numbers")
-    ):
-        type = focus.entities[0].type
-        if not reading.has("type", "entity", "most", "least", "superlative", "year") and all(
-            one.type == type for one in focus.entities
-        ):
-            return (
-                Selection(type=type, years=focus.years[-1:] or focus.entities[0].years[-1:] or (2000,), among=focus.entities),
-                (),
-                True,
-            )
+        if -len(listed) <= place < len(listed):
+            return None, (listed[place],), True
+    if (things := _so_many(reading, focus)) is not None:
+        type = things[0].type
+        return Selection(type=type, years=focus.years[-1:] or things[0].years[-1:] or (2000,), among=things), (), True
+    if (asked_of := _thing_behind_link(reading, focus)) is not None:
+        return None, asked_of, True
+    if focus.selection is not None and _counts_the_same(reading, focus.selection.type):
+        return focus.selection, (), True
     many = next((item for item in reading.of("pronoun_many") if item.at < first and _is_pronoun(reading, item)), None)
     if (
         focus.selection is not None
@@ -102,18 +99,68 @@ def refer(reading: Reading, focus: Focus) -> tuple[Selection | Unknown | None, t
         return focus.selection, (), True
     if one is not None and not _is_certain(reading, one):
         return None, (), False
+    if many is not None and focus.plan is None and not focus.entities and _is_of_all(reading, many):
+        return None, (), False
     if first < 10_000:
         return None, (), False
     return Unknown(reason="reference", words=(many or one).text, choices=focus.entities[:8]), (), True  # type: ignore[union-attr]
 
 
+def _so_many(reading: Reading, focus: Focus) -> tuple[EntityRef, ...] | None:
+    """Which of the two is dearer? The sum of the five? The things last listed, where they are as many as is said."""
+    if reading.has("type", "entity", "year"):
+        return None
+    for item in reading.of("number", "numbers"):
+        lead = next((one for one in reversed(reading.items) if one.end == item.at), None)
+        behind = next((one for one in reading.items if one.at == item.end), None)
+        if (lead is not None and lead.has("most", "least")) or (behind is not None and behind.has("property", "year_word")):
+            continue  # the top five; two years
+        for things in (focus.entities, focus.listed):
+            same = len({one.type for one in things}) == 1
+            if same and len(things) > 1 and len(things) in (*item.of("number"), *item.of("numbers")):
+                return things
+    return None
+
+
+def _thing_behind_link(reading: Reading, focus: Focus) -> tuple[EntityRef, ...] | None:
+    """How much does it cost there? “It” after a link was named is the thing that has the property asked for."""
+    owners = {owner for item in reading.of("property") for owner, _ in item.of("property")}
+    if not isinstance(focus.plan, Relate) or len(focus.entities) != 1 or reading.has("entity", "type", "value"):
+        return None
+    source, other = focus.plan.source, focus.entities[0]
+    pronoun = any(_is_certain(reading, item) for item in reading.of("pronoun_one"))
+    return (source,) if pronoun and source.type in owners and other.type not in owners else None
+
+
+def _counts_the_same(reading: Reading, type: str) -> bool:
+    """How many projects is that? The average per project? A figure of the set last spoken of, which names its type again."""
+    items = reading.of("type")
+    if len(items) != 1 or not items[0].names_type(type) or not reading.has("count", *MEASURES):
+        return False
+    others = ("entity", "value", "year", "relative_years", "superlative", "relation", "missing", "joined", "left")
+    behind = any(item.at >= items[0].end for item in reading.of("pronoun_one"))
+    each = any(item.end == items[0].at for item in reading.of("group"))
+    return not reading.has(*(kind for kind in others if kind != "relative_years")) and (behind or each)
+
+
 def _type_before_pronoun(reading: Reading, focus: Focus) -> tuple[EntityRef, ...] | None:
     """Which department runs it? A pronoun after the type that is asked for stands for a thing of another type."""
     types = {name for item in reading.of("type") for name, _ in item.of("type")}
-    pronouns = [item for item in reading.of("pronoun_one") if _is_certain(reading, item) and _is_pronoun(reading, item)]
+    last = reading.items[-1] if reading.items else None
+    pronouns = [
+        item
+        for item in reading.of("pronoun_one")
+        if (_is_certain(reading, item) or item is last) and _is_pronoun(reading, item)
+    ]
     if reading.has("entity") or not types or not pronouns or len(focus.entities) != 1 or focus.entities[0].type in types:
         return None
     return focus.entities
+
+
+def _is_of_all(reading: Reading, item: Item) -> bool:
+    """Which ones end in 2035? Where nothing was spoken of, those are all that have the property."""
+    told = reading.has("property", "value", "superlative") and reading.has("year", "relative_years")
+    return told and reading.tokens[item.end - 1].folded in reading.language.cues("stand_in")
 
 
 def _implied(reading: Reading, focus: Focus) -> tuple[Selection | None, tuple[EntityRef, ...], bool]:
@@ -136,7 +183,9 @@ def _ordinal(reading: Reading) -> int | None:
     """The second one, the last of them: an ordinal that stands for a thing by itself."""
     for item in reading.of("ordinals"):
         after = [one for one in reading.items if one.at >= item.end][:1]
-        nouns = after and after[0].has("type", "property", "superlative", "year_word", "most", "least", "largest")
+        itself = reading.tokens[item.end - 1].folded in reading.language.cues("stand_in")
+        nouns = after and after[0].has("type", "superlative", "year_word", "most", "least", "largest")
+        nouns = nouns or (after and after[0].has("property") and not itself)
         if not nouns and not item.has("relative_years") and not reading.has("most", "least", "largest", "superlative", "rank"):
             return int(item.of("ordinals")[0])
     return None
@@ -165,10 +214,12 @@ def continue_plan(reading: Reading, lexicon: Lexicon, focus: Focus) -> Plan | No
     if focus.plan is None:
         return None
     made = Composition(reading, lexicon, focus)
+    if (told := _members(reading, focus) or _number_of_them(reading, focus) or _as_share(reading, focus)) is not None:
+        return told
     plan = _stepped(made, focus)
     if not _is_fragment(reading):
-        compares = reading.has("more", "less", "compare_greater", "compare_less") and reading.has("pronoun_one")
-        fits = compares and len(reading.tokens) <= _FRAGMENT_WORDS and not made.left_over()
+        compares = reading.has("more", "less", "compare_greater", "compare_less", "difference", "rose", "fell")
+        fits = compares and reading.has("pronoun_one") and len(reading.tokens) <= _FRAGMENT_WORDS and not made.left_over()
         return plan if fits else None
     if plan is None:
         made = Composition(reading, lexicon, focus)  # what the step between two years took up is open again
@@ -181,27 +232,87 @@ def continue_plan(reading: Reading, lexicon: Lexicon, focus: Focus) -> Plan | No
     return plan
 
 
+def _members(reading: Reading, focus: Focus) -> Plan | None:
+    """Which ones? The members of the set that was counted."""
+    plan = focus.plan
+    silent = {"question_words", "small", "pronoun_many", "list", "numbers", "follow_up", "also", "named", "yes_or_no"}
+    asks = reading.has("question_words", "list", "named") and len(reading.tokens) <= _FEW_WORDS
+    asked = {word for item in reading.items for word in item.of("question_words")}
+    if not asks or not _only_has(reading, silent | {"pronoun_one"}) or not asked <= {"what", "who"}:
+        return None
+    if isinstance(plan, Change) and plan.count:
+        return plan.model_copy(update={"count": False})
+    counted = isinstance(plan, Aggregate) and plan.measure == "count" and not plan.group_by
+    return Select(of=plan.of) if isinstance(plan, Aggregate) and counted else None
+
+
+def _number_of_them(reading: Reading, focus: Focus) -> Plan | None:
+    """How many is that? The number of those that were listed."""
+    silent = {"count", "small", "pronoun_one", "pronoun_many", "follow_up", "yes_or_no", "also", "filler", "question_words"}
+    if not reading.has("count") or not _only_has(reading, silent):
+        return None
+    if isinstance(focus.plan, Change):
+        return focus.plan.model_copy(update={"count": True})
+    return Aggregate(of=focus.plan.of) if isinstance(focus.plan, Select) else None
+
+
+def _only_has(reading: Reading, kinds: set[str]) -> bool:
+    return all(item.senses and {sense.kind for sense in item.senses} <= kinds for item in reading.items)
+
+
+def _as_share(reading: Reading, focus: Focus) -> Plan | None:
+    """What is that in per cent? The figure last told, as a share of the set without its last condition."""
+    plan = focus.plan
+    if not isinstance(plan, Aggregate) or plan.group_by or not plan.of.filters or not reading.has("share"):
+        return None
+    silent = {"small", "share", "pronoun_one", "detail", "question_words", "follow_up", "also", "place", "yes_or_no"}
+    if not _only_has(reading, silent):
+        return None
+    own = [one for one in plan.of.filters if one.via is None] or list(plan.of.filters)
+    rest = tuple(one for one in plan.of.filters if one is not own[-1])
+    return Compare(sides=(plan, plan.model_copy(update={"of": plan.of.model_copy(update={"filters": rest})})), how="share")
+
+
 def _stepped(made: Composition, focus: Focus) -> Plan | None:
     """By how much? Is that more than in 2020? The figure of the thing last spoken of, held against another year's."""
     plan = focus.plan
+    if isinstance(plan, Rank) and plan.by and len(plan.of.among) == 2 and made.has("difference"):
+        made.take(*made.open("difference", "pronoun_one"))
+        two = (plan.of.model_copy(update={"among": (one,)}) for one in plan.of.among)
+        return Compare(sides=tuple(Aggregate(of=one, measure="sum", property=plan.by) for one in two), how="difference")
+    if isinstance(plan, Aggregate) and not plan.group_by and focus.earlier and _asks_step(made):
+        made.take(*made.open("difference", "rose", "fell", "changed", "pronoun_one"))
+        before = plan.model_copy(update={"of": plan.of.model_copy(update={"years": focus.earlier})})
+        newer = focus.earlier[-1] < plan.of.years[-1]
+        return Compare(sides=(plan, before) if newer else (before, plan), how="change")
     if not isinstance(plan, Describe) or len(plan.entities) != 1 or not plan.properties:
         return None
     type, property = plan.entities[0].type, plan.properties[0]
     if made.kind(type, property) != "number" or made.has("property", "value", "entity", "type"):
         return None
     stated = made.years(type, apart=True)
-    years = tuple(sorted({*stated, *(plan.years[-1:] if len(stated) == 1 else () if stated else plan.years)}))
+    known = plan.years if len(plan.years) > 1 else (*focus.earlier, *plan.years)
+    years = tuple(sorted({*stated, *(plan.years[-1:] if len(stated) == 1 else () if stated else known)}))
     if len(years) < 2:
         return None
+    if _asks_step(made):
+        made.take(*made.open("difference", "rose", "fell", "changed", "pronoun_one"))
+        return _step_between(plan, type, property, years)
     way = (
         "rose" if made.has("more", "compare_greater", "rose") else "fell" if made.has("less", "compare_less", "fell") else None
     )
     if way is not None:
         made.take(*made.open("more", "less", "compare_greater", "compare_less", "rose", "fell", "pronoun_one"))
         return plan.model_copy(update={"years": years, "history": True, "direction": way, "expect": None, "when": None})
-    if not made.has("difference"):
-        return None
-    made.take(*made.open("difference"))
+    return None
+
+
+def _asks_step(made: Composition) -> bool:
+    """Whether the step between two figures is asked for: by how much, how much did it rise."""
+    return made.has("difference") or (made.asks("how_much") and made.has("rose", "fell", "changed"))
+
+
+def _step_between(plan: Describe, type: str, property: str, years: tuple[int, ...]) -> Compare:
     sides = tuple(
         Aggregate(of=Selection(type=type, years=(year,), among=plan.entities), measure="sum", property=property)
         for year in (years[-1], years[0])
@@ -229,7 +340,8 @@ def _linked_type(made: Composition, focus: Focus) -> Plan | None:
 def _is_fragment(reading: Reading) -> bool:
     if len(reading.tokens) > _FRAGMENT_WORDS or not reading.items:
         return False
-    opened = reading.items[0].has("follow_up", "only") or (reading.items[0].has("also") and len(reading.items) > 1)
+    lead = next((item for item in reading.items if any(sense.kind != "small" for sense in item.senses)), reading.items[0])
+    opened = lead.has("follow_up", "only") or (lead.has("also") and len(reading.items) > 1)
     asked = [item for item in reading.of("question_words") if not item.has("follow_up")]
     operations = reading.has(
         "count",
@@ -254,7 +366,8 @@ def _is_fragment(reading: Reading) -> bool:
         return False
     verbs = reading.language.cues("verb") & {token.folded for token in reading.tokens[:1]}
     if opened:
-        return not operations or len(reading.tokens) <= 4
+        lists = lead.has("only") and not reading.has("missing", "share", "compare", "difference")
+        return not operations or len(reading.tokens) <= 4 or lists
     if reading.has("difference", "more", "less", "compare_greater", "compare_less") and not reading.has(
         "type", "entity", "property"
     ):
@@ -431,10 +544,16 @@ def _changed_set(made: Composition, plan: Select | Aggregate | Rank | Change, ty
         made.take(*extremes)
         return Rank(of=of, by=by, descending=not any(one.has("least", "smallest") for one in extremes), limit=made.limit() or 1)
     if measure is not None:
+        if isinstance(plan, Rank) and not added and not years:
+            raise NeedsMore  # the sum of the five: of those that were ranked
         property = (
             properties[0]
             if properties
-            else (plan.property if isinstance(plan, Aggregate | Change) else made.number_of(measure, type))
+            else plan.property
+            if isinstance(plan, Aggregate | Change)
+            else plan.by
+            if isinstance(plan, Rank) and plan.by and made.kind(type, plan.by) == "number"
+            else made.number_of(measure, type)
         )
         made.take(*made.open(*MEASURES))
         if property is None:

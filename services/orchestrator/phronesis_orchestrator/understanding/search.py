@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rapidfuzz import process
@@ -15,7 +15,7 @@ from phronesis_contracts.memory import AugmentedMemoryContext, ContextItem
 
 from ..agents.text import node_year, sentences, shorten
 from .language import Language, Sense, Token, fold
-from .tables import Computed, compute, figures_of, is_row, spell_tables
+from .tables import Computed, asks_measure, compute, figures_of, is_row, spell_tables
 
 ATTACHED = frozenset(kind.value for kind in MediaKind)
 """Kinds of passages that are of what was attached to the conversation."""
@@ -48,10 +48,12 @@ _NEAR = 0.85
 _LONGEST = 420
 """Characters of one quoted sentence."""
 _SENTENCE_END = re.compile(r"[.!?]\s+(?=\S)")
-_NEAREST, _NEAREST_REMARK = 0.1, 0.35
+_NEAREST, _NEAREST_REMARK = 0.05, 0.35
 """The least cosine of a sentence that is near a question, and near a remark, such as words to look for."""
 _BESIDE, _NEAREST_QUOTED = 0.1, 2
 """By how much another sentence may be less near than the nearest, and how many are quoted."""
+_AROUND = 1
+"""Sentences behind the nearest that are quoted with it."""
 _BEFORE, _BEHIND = 4, 3
 """Words before and behind what is counted in which its number stands."""
 _LOOK_AT = 400
@@ -138,23 +140,40 @@ def lines_of(passages: Sequence[Passage]) -> list[tuple[Passage, str]]:
     return [(passage, line) for (_, line), passage in found.items()]
 
 
-def table_of(question: str, passages: Sequence[Passage], language: Language) -> tuple[Passage, Computed] | None:
+def table_of(
+    question: str, passages: Sequence[Passage], language: Language, likely: Mapping[str, float] | None = None
+) -> tuple[Passage, Computed] | None:
     """What the one table that a question fits gives for it: a total, a count, or the row with the most or the least.
 
     Args:
         passages: all passages of the documents that hold tables.
+        likely: how near the name of each column of figures is to the question, where none of them is named.
     """
-    tables: dict[str, tuple[Passage, dict[str, None]]] = {}
-    for passage, line in lines_of(passages):
-        if is_row(line):
-            tables.setdefault(passage.label, (passage, {}))[1][line] = None
+    tables = _tables(passages)
     words = telling(language.tokens(question), language)
     found = [
         (passage, computed)
         for passage, rows in tables.values()
-        if (computed := compute(question, words, list(rows), passage.label, language)) is not None
+        if (computed := compute(question, words, list(rows), passage.label, language, likely)) is not None
     ]
     return found[0] if len(found) == 1 else None
+
+
+def columns_to_measure(question: str, passages: Sequence[Passage], language: Language) -> list[str]:
+    """The columns of figures of all tables, where a question asks for a total, or for the most or the least."""
+    if not asks_measure(question, telling(language.tokens(question), language), language):
+        return []
+    rows = [line for _, lines in _tables(passages).values() for line in lines]
+    return list(dict.fromkeys(column for row in rows for column in figures_of(row)))
+
+
+def _tables(passages: Sequence[Passage]) -> dict[str, tuple[Passage, dict[str, None]]]:
+    """The rows of each table, by its label."""
+    found: dict[str, tuple[Passage, dict[str, None]]] = {}
+    for passage, line in lines_of(passages):
+        if is_row(line):
+            found.setdefault(passage.label, (passage, {}))[1][line] = None
+    return found
 
 
 def nearest(
@@ -171,18 +190,17 @@ def nearest(
     scored = [
         (cosine, n) for n, (cosine, (_, line)) in enumerate(zip(cosines, lines, strict=True)) if _fits([line], terms, language)
     ]
+    if not scored and asks:  # nothing of the sort: what it may be told by
+        scored = [(cosine, n) for n, cosine in enumerate(cosines)]
     best, place = max(scored, default=(0.0, 0))
     if best < (_NEAREST if asks else _NEAREST_REMARK):
         return ()
     passage = lines[place][0]
     beside = [n for cosine, n in sorted(scored, reverse=True) if cosine >= best - _BESIDE and lines[n][0] is passage]
-    quoted = sorted({place, *beside[:_NEAREST_QUOTED], *([place + 1] if _is_heading(place, lines) else [])})
+    around = () if is_row(lines[place][1]) else range(place, min(len(lines), place + _AROUND + 1))
+    context = [n for n in around if lines[n][0] is passage and not is_row(lines[n][1])]
+    quoted = sorted({place, *beside[:_NEAREST_QUOTED], *context})
     return (Quote(passage, tuple(shorten(lines[n][1], _LONGEST) for n in quoted), round(best, 4)),)
-
-
-def _is_heading(place: int, lines: Sequence[tuple[Passage, str]]) -> bool:
-    line = lines[place][1]
-    return place + 1 < len(lines) and len(_words(line)) <= _HEADING and not line.endswith((".", "!", "?"))
 
 
 def things_about(topic: str, passages: Sequence[Passage], language: Language, most: int = 5) -> tuple[Quote, ...]:

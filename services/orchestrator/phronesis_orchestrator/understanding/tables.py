@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -91,15 +91,23 @@ _UNEXPLAINED = 1
 """Words of a question at most that stand neither in the table nor in its title: what its rows are."""
 
 
-def compute(question: str, words: Sequence[Token], rows: Sequence[str], title: str, language: Language) -> Computed | None:
+def compute(
+    question: str,
+    words: Sequence[Token],
+    rows: Sequence[str],
+    title: str,
+    language: Language,
+    likely: Mapping[str, float] | None = None,
+) -> Computed | None:
     """A total, a count, or the row with the most or the least; `None` where the table does not say it for sure.
 
     Args:
         words: the words of the question that tell something.
         rows: all rows of one table, spelled.
         title: the table's name.
+        likely: how near the name of each column of figures is to the question; the nearest is measured where none is named.
     """
-    measure = _measure(question, words, language)
+    measure = asks_measure(question, words, language)
     cells = [dict(pair.partition(": ")[::2] for pair in row.rstrip(".").split(_PAIRS)) for row in rows]
     if not measure or len(cells) < _FEWEST:
         return None
@@ -111,13 +119,14 @@ def compute(question: str, words: Sequence[Token], rows: Sequence[str], title: s
     for word in words:
         if _says_measure(word, language):
             continue
-        if here := [n for n in chosen if word.stem in held[n]]:
-            chosen = here
-        elif here_named := [name for name in columns if word.stem in named[name]]:
-            asked += here_named
+        if here_named := [name for name in columns if word.stem in named[name]]:
+            asked += [name for name in here_named if not (said := _said_yes(cells, name, language)) or measure != "count"]
+            chosen = [n for n in chosen if not said or measure != "count" or n in said]
+        elif here := [n for n in chosen if word.stem in held[n]]:
+            chosen = here if measure in ("sum", "count") or len(here) > 1 else chosen
         elif word.stem not in known:
             unexplained += 1
-    if unexplained > _UNEXPLAINED:
+    if unexplained > _UNEXPLAINED + bool(likely):
         return None
     figures = {name: [_figure(cells[n].get(name, "")) for n in chosen] for name in columns}
     numeric = [name for name, some in figures.items() if all(one is not None for one in some)]
@@ -127,10 +136,16 @@ def compute(question: str, words: Sequence[Token], rows: Sequence[str], title: s
 
     by = next((name for name in asked if name in numeric and (measure in ("sum", "count") or not years(name))), "")
     if measure == "count" and not by:
-        fits = not asked and (len(chosen) < len(cells) or not unexplained)
+        whole = bool(language.cues("table") & {token.folded for token in language.tokens(question)})
+        fits = not asked and (len(chosen) < len(cells) or not unexplained or whole)
         return Computed(measure, "", len(chosen), tuple(rows[n] for n in chosen)) if fits else None
     measured = [name for name in numeric if not years(name)]
-    column = by or (measured[0] if len(measured) == 1 else "")
+    price = _PRICED if language.cues("priced") & {token.folded for token in language.tokens(question)} else _OF_MONEY
+    near = sorted(
+        (name for name in measured if likely and name in likely),
+        key=lambda name: -((likely or {})[name] + price * _is_money(name, cells, language)),
+    )
+    column = by or (measured[0] if len(measured) == 1 else near[0] if near else "")
     values = [one for one in figures.get(column, ()) if one is not None]
     if not values:
         return None
@@ -140,11 +155,30 @@ def compute(question: str, words: Sequence[Token], rows: Sequence[str], title: s
     return Computed(measure, column, value, tuple(rows[n] for n, one in zip(chosen, values, strict=True) if one == value))
 
 
+_OF_MONEY, _PRICED = 0.3, 2.0
+"""How much nearer a column of money is than others, and is where a price is spoken of."""
+
+
+def _is_money(name: str, cells: Sequence[Mapping[str, str]], language: Language) -> bool:
+    """Whether a column holds prices, as its name or the currency in its values says."""
+    words = {token.folded for token in language.tokens(name)}
+    senses = (one for word in words for one in language.phrases.get((language.stem(word),), ()))
+    priced = any(one.get(name, "").startswith(("€", "£", "$")) for one in cells)
+    return priced or bool(words & language.cues("money_column")) or any(sense.kind == "currencies" for sense in senses)
+
+
+def _said_yes(cells: Sequence[Mapping[str, str]], name: str, language: Language) -> list[int]:
+    """The rows that say yes in a column of nothing but yes and no; empty where it is none."""
+    values = [one.get(name, "").casefold() for one in cells]
+    yes, no = language.cues("said_yes"), language.cues("said_no")
+    return [n for n, value in enumerate(values) if value in yes] if all(value in yes | no for value in values) else []
+
+
 _MEASURES = {"sum": "sum", "count": "count", "most": "most", "largest": "most", "more": "most", "table_most": "most"}
 _MEASURES |= {"least": "least", "smallest": "least", "less": "least", "table_least": "least"}
 
 
-def _measure(question: str, words: Sequence[Token], language: Language) -> str:
+def asks_measure(question: str, words: Sequence[Token], language: Language) -> str:
     """What is to be computed; a count only where nothing else is said, and never of what a name stands before."""
     tokens, telling = language.tokens(question), {word.start for word in words}
     found = []

@@ -142,6 +142,10 @@ class Wording:
         """The unit of a property."""
         return self._kind(type, name)[1] if name else None
 
+    def is_money(self, type: str, name: str) -> bool:
+        """Whether a property is a sum of money: its unit begins with a currency."""
+        return _CURRENCY.match(self.unit(type, name) or "") is not None
+
     def quote(self, text: str, most: int = MAX_QUOTE) -> str:
         """A long text, cut at the end of a sentence."""
         if len(text) > most:

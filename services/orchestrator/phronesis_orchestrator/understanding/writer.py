@@ -180,7 +180,7 @@ def _select(finding: Finding, plan: Select, words: Wording) -> Written:
         lines = [f"{one.name} ({words.years(one.years)})" for one in finding.entities]
     text = words.sentence("select/head", n, name=finding.rows[0]["name"], details=details[0], **values)
     if len(lines) > 1:
-        text += "\n\n" + words.lines(lines)
+        text += _together(finding, plan, words) + "\n\n" + words.lines(lines)
     rows = member_rows(finding, of.type, of.years, words)
     incomplete = (
         (words.sentence("select/incomplete", finding.unknown, total=words.number(finding.total)),) if finding.unknown else ()
@@ -188,6 +188,17 @@ def _select(finding: Finding, plan: Select, words: Wording) -> Written:
     title = capitalized(words.phrase("select/title", set=words.set(of), years=words.years(of.years)))
     answer = f"{words.phrase('affirmed')} {text}" if plan.exists else text
     return Written(answer, incomplete, rows, {"count": n}, (charts.table(title, rows),))
+
+
+def _together(finding: Finding, plan: Select, words: Wording) -> str:
+    """What the members of a list cost together, where one sum of money is shown of each, of one year."""
+    name = finding.show[0] if len(finding.show) == 1 and len(plan.of.years) == 1 else None
+    if name is None or not words.is_money(plan.of.type, name):
+        return ""
+    known = [value for row in finding.rows if isinstance(value := row.get(name), int | float)]
+    total = words.amount(round(sum(known), 6), words.unit(plan.of.type, name))
+    property = words.property(plan.of.type, name)
+    return " " + words.sentence("select/together", len(known), value=total, property=property) if len(known) > 1 else ""
 
 
 def _rank(finding: Finding, plan: Rank, words: Wording) -> Written:

@@ -318,7 +318,8 @@ async def test_the_nearest_sentence_of_a_document_is_told_as_no_more_than_that()
     reply = await answered("may I keep a hamster?", neighbours, ("m1",))
     assert reply.user_response == (
         "“lease.txt” does not say that in so many words. The nearest that it says:\n\n"
-        "**lease.txt**: Pets are not allowed.\n\nQuoted from the sources; no language model was used."
+        "**lease.txt**: Pets are not allowed. The lease runs until 30 June 2030.\n\n"
+        "Quoted from the sources; no language model was used."
     )
 
 
