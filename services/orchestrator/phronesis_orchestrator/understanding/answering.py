@@ -144,6 +144,7 @@ class _Answering:
         self._text = " ".join((turn.user_text or "").split())
         self._language = detect(self._text, turn.focus.language)
         self._analyst = turn.agent is not None and RECORDS in turn.agent.stages
+        self._recalled: dict[str, PersonalAnswer | None] = {}
 
     async def answer(self) -> RuleAnswer:
         with self._phase("II route"):
@@ -550,11 +551,13 @@ class _Answering:
         if not self._quotes or not self._may_read(AnswerSource.MEMORY):
             return None
         try:
-            found = await recall(self._running, asked, self._language, words)
+            if asked not in self._recalled:  # one message may come back to it, less strictly
+                self._recalled[asked] = await recall(self._running, asked, self._language, words)
         except ServiceError as error:
             log.warning("the facts of the user cannot be asked: %s", error.code)
             self._running.degrade("memory")
             return None
+        found = self._recalled[asked]
         fits = found is not None and found.sure >= least and (found.near or not only_near)
         return self._personal(understood, found, words) if found is not None and fits else None
 

@@ -224,6 +224,10 @@ class Composition:
             return None
         return max(types, key=lambda type: (owned.count(type), self.support(type), len(self.view.things(type))), default=None)
 
+    def states_figure(self) -> bool:
+        """Whether a figure stands in the message that is no year."""
+        return any(item.has("amount") or (item.has("number") and not item.has("year")) for item in self.reading.items)
+
     def _states_money(self) -> bool:
         """Whether a sum of money stands in the message: anything above 15 billion."""
         amounts = [one for item in self.open("amount") for one in item.of("amount")]
@@ -850,7 +854,7 @@ def refuse_leftovers(made: Composition) -> None:
 def selection(made: Composition, type: str, level: Level | None, *, every_year: bool = False) -> Selection:
     """The set of a message: its type and level, the years it states, and its conditions."""
     filters = (*made.filters(type), *_others(made, type), *_named_like(made))
-    apart = made.has("difference", "ratio", "compare") or held_against(made) is not None
+    apart = made.has("difference", "ratio", "compare") or comparing_word(made) is not None
     stated = made.years(type, apart=apart)
     base = made.base if made.base is not None and made.base.type == type else None
     years = stated or (made.view.years_of(type) if every_year else ()) or made.default_years(type, made.linked)
@@ -861,9 +865,9 @@ def selection(made: Composition, type: str, level: Level | None, *, every_year: 
     return Selection(type=type, level=level if not among else None, years=years, filters=filters, among=among)
 
 
-def held_against(made: Composition) -> Item | None:
+def comparing_word(made: Composition) -> Item | None:
     """The word by which two things are held against each other, and not one of them against a figure: more … than."""
-    if any(item.has("amount") or (item.has("number") and not item.has("year")) for item in made.reading.items):
+    if made.states_figure():
         return None
     return next(iter(made.open("more", "less", "compare_greater", "compare_less")), None)
 

@@ -36,8 +36,12 @@ def _asks_for_more(made: Composition, plan: Select | Aggregate) -> bool:
     if "vyvy" in turns or "yvyv" in turns:
         return True  # one value in one year, another in the next
     compared = any(item.has("compare_greater", "compare_less") for item in made.reading.items)
-    figures = any(item.has("amount") or (item.has("number") and not item.has("year")) for item in made.reading.items)
-    return compared and not figures and made.reading.has("property", "money") and not made.reading.has("year_word", "entity")
+    return (
+        compared
+        and not made.states_figure()
+        and made.reading.has("property", "money")
+        and not made.reading.has("year_word", "entity")
+    )
 
 
 def _coverage(made: Composition) -> Plan | None:

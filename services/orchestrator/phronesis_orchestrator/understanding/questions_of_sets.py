@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Literal
 
 from phronesis_contracts.twin import GroupBy, Level
 
-from .composing import COMPARISONS, GUESSED, MEASURES, TOP, Composition, NotUnderstood, held_against, selection
+from .composing import COMPARISONS, GUESSED, MEASURES, TOP, Composition, NotUnderstood, comparing_word, selection
 from .plan import (
     MAX_SIDES,
     Aggregate,
@@ -23,6 +24,8 @@ from .plan import (
 )
 from .questions_of_changes import MOVES, came_and_went, in_one_year_only, moved_between, turned_into
 from .reading import Item
+
+_Measure = Literal["count", "sum", "mean", "median", "min", "max"]
 
 
 def of_a_set(made: Composition) -> Plan:
@@ -243,23 +246,28 @@ def _compared(made: Composition, of: Selection, groups: tuple[GroupBy, ...]) -> 
 
 def _held_against(made: Composition, of: Selection) -> Plan | None:
     """Does X have more projects than Y? Which had more, X or Y? Two sets by their number, or by a figure of theirs."""
-    word, begins = held_against(made), made.says("exists", made.reading.tokens[:1])
+    word, begins = comparing_word(made), made.says("exists", made.reading.tokens[:1])
     sets = _sides(of)
     if word is None or len(sets) != 2 or not (begins or made.reading.has("question_words") or made.says("or")):
         return None
     if len(of.years) == 2:
         sets.sort(key=lambda one: of.years.index(one.years[0]))  # as they are stated
-    measure = next((MEASURES[name] for name in MEASURES if made.has(name)), "sum")
-    numbers = [p for p in made.properties(of.type) if made.kind(of.type, p) == "number"]
-    property = numbers[0] if numbers else made.main_money(of.type) if made.has("money") else None
-    made.take(
-        word, *made.open("more", "less", "compare_greater", "compare_less", "count", "money", "existence", "list", *MEASURES)
-    )
+    property, measure = _figure_asked(made, of.type)
+    made.take(word, *made.open("more", "less", "compare_greater", "compare_less", "count", "existence", "list"))
     more = word.has("more", "compare_greater")
-    sides = tuple(Aggregate(of=one, measure=measure if property else "count", property=property) for one in sets)
+    sides = tuple(Aggregate(of=one, measure=measure, property=property) for one in sets)
     if begins:
         return Compare(sides=sides, expect="more" if more else "less")
     return Compare(sides=sides, first="most" if more else "least")
+
+
+def _figure_asked(made: Composition, type: str) -> tuple[str | None, _Measure]:
+    """The figure by which sets are held against each other, and how it is taken; their number where none is asked for."""
+    measure: _Measure = next((MEASURES[name] for name in MEASURES if made.has(name)), "sum")
+    numbers = [p for p in made.properties(type) if made.kind(type, p) == "number"]
+    property = numbers[0] if numbers else made.main_money(type) if made.has("money") else None
+    made.take(*made.open("money", *MEASURES))
+    return property, measure if property else "count"
 
 
 def _for_each_value(made: Composition, of: Selection) -> Plan | None:
@@ -383,13 +391,10 @@ def _most_common(made: Composition, of: Selection, size: Item | None) -> Plan | 
         if own and (frequent or made.before(item, ("question_words",), ("small",)) is not None):
             made.take(size, item, *made.open("count", "list"))
             order = "value" if size.has("least", "smallest") and not size.has("most", "largest") else "-value"
-            numbers = [p for p in made.properties(of.type) if made.kind(of.type, p) == "number"]
-            property = numbers[0] if numbers else made.main_money(of.type) if made.has("money") else None
-            measure = next((MEASURES[name] for name in ("median", "mean", "sum") if made.has(name)), "sum")
-            made.take(*made.open("money", *MEASURES))
+            property, measure = _figure_asked(made, of.type)
             return Aggregate(
                 of=of,
-                measure=measure if property else "count",
+                measure=measure,
                 property=property,
                 group_by=(GroupBy(property=own[0]),),
                 order=order,

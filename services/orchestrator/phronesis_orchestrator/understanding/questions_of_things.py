@@ -147,11 +147,10 @@ def _with_the_last(made: Composition, refs: tuple[EntityRef, ...]) -> tuple[Enti
     """More than X? Is X cheaper? The other one is the thing last spoken of."""
     last = made.focus.entities
     word = next(iter(made.open("more", "less", "compare_greater", "compare_less")), None)
-    figures = any(item.has("amount") or (item.has("number") and not item.has("year")) for item in made.reading.items)
     compares = word is not None or (made.has("superlative") and _begins_yes_or_no(made))
     if len(refs) != 1 or len(last) != 1 or last[0].type != refs[0].type or last[0].id == refs[0].id:
         return refs
-    if not compares or figures or made.has("year", "since", "most", "least"):
+    if not compares or made.states_figure() or made.has("year", "since", "most", "least"):
         return refs
     named = next(iter(made.open("entity")), None)
     behind = word is not None and named is not None and word.at < named.at
