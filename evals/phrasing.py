@@ -17,7 +17,7 @@ DECLINES = re.compile(
     r"|\b(?:not|never) (?:\w+ ){0,2}(?:know|known|told|mention|mentioned|stated|find|found|"
     r"covered|stored|able|sure|something|part of|available|say|said|given)\b"
     r"|^\W*I can (?:only |just )?(?:look|count|answer|read|tell|help)\b"
-    r"|\bis not on record\b|\bnicht (?:gesagt|verzeichnet)\b"
+    r"|\bis not on record\b|\bnicht (?:gesagt|verzeichnet)\b|\bsagt das nicht\b"
     r"|\b(?:out of|outside|beyond) (?:\w+ ){0,3}(?:scope|data|what|of)\b|\bsorry\b|\bunable to\b"
     r"|\bmodel (?:is|would be) (?:needed|required|missing)\b"
     r"|\b(?:is|are) only (?:\w+ ){0,2}(?:data|reports?|figures)\b"

@@ -156,7 +156,6 @@ async def test_a_pronoun_after_a_link_may_mean_the_thing_that_was_asked_about(as
     assert "**Green**" in answer.answer
 
 
-@pytest.mark.xfail(strict=True, reason="“minister” is taken for a misspelt “ministry”, which is said in the answer")
 async def test_a_word_of_another_meaning_is_not_taken_for_a_spelling_mistake(asker: Asker) -> None:
     answer = await asker.ask("Which minister is responsible for the most projects in 2022?")
     assert answer.confidence <= CONFIDENT

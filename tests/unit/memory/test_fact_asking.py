@@ -247,6 +247,12 @@ def test_another_language_needs_a_file_and_no_code() -> None:
         ("If I lived in Rome, I would walk", []),
         ("Show me my boats please", []),
         ("Der Ersatzschlüssel liegt unter dem Blumentopf.", ["Der Ersatzschlüssel liegt unter dem Blumentopf"]),
+        ("Road tax is due on 30 September 2027", ["Road tax is due on 30 September 2027"]),
+        ("Sold the old piano to a neighbour", ["Sold the old piano to a neighbour"]),
+        ("Two kids here: Ida, who is 9, and Jon", ["Two kids here: Ida, who is 9, and Jon"]),
+        ("I want to learn Basque because of the poems", ["I want to learn Basque because of the poems"]),
+        ("I want to learn more about boats", []),
+        ("Author of Emma, quick, it is for a quiz", []),
     ],
 )
 def test_a_sentence_of_the_users_own_world_is_noted_where_no_statement_says_it(said: str, kept: list[str]) -> None:
@@ -277,6 +283,14 @@ def test_the_sentence_that_is_nearest_is_told_where_nothing_answers() -> None:
 def test_of_sentences_that_are_as_near_the_newer_one_is_told() -> None:
     old, new = noted("I go climbing on Wednesdays", "I switched to Fridays for climbing")
     assert near("on which day do I climb", (old, 0.7), (new, 0.66)) == ["I switched to Fridays for climbing"]
+
+
+def test_what_was_said_since_of_a_change_is_told_before_what_was_so() -> None:
+    old, new, other = noted("My boat has a berth in Cork", "We moved it to Kinsale last week", "My piano is in the hall")
+    assert near("where is my berth?", (old, 0.6), (new, 0.5), (other, 0.2)) == [
+        "We moved it to Kinsale last week",
+        "My boat has a berth in Cork",
+    ]
 
 
 def test_a_sentence_without_the_sort_of_thing_that_is_asked_for_is_not_near() -> None:

@@ -18,6 +18,8 @@ from .wording import sentence_of
 _WORDS = 8
 """Words that are put in the place of others at most."""
 _SURE = 0.9
+_DATE = re.compile(r"\b\d{1,2}(?:st|nd|rd|th|\.)? (?:of )?[^\W\d]{3,}(?: \d{4})?\b|\b\d{4}-\d\d-\d\d\b")
+"""A day with its month."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,9 @@ def _with_part(thing: str, old: str, new: str) -> str | None:
 
 
 def _swapped(thing: str, new: str, language: Language) -> str | None:
-    """`thing` with one weekday, month or number in place of another."""
+    """`thing` with one date, weekday, month or number in place of another."""
+    if _DATE.fullmatch(new) and (dated := _DATE.search(thing)) is not None:
+        return thing[: dated.start()] + new + thing[dated.end() :]
     for group in language.raw.get("swaps") or ():
         if new.casefold() in group:
             for word in thing.split():

@@ -78,6 +78,12 @@ def extract_statements(text: str, language: str | Language | None = None) -> tup
     return tuple([one for one in made if one is not None][:MAX_STATEMENTS])
 
 
+_PARTICIPLE = 4
+"""Letters of a word that may be a verb of what happened."""
+_BEGINNING, _SUBJECT = 5, 3
+"""Words in which a sentence that is not of the speaker has its verb, and in which it names somebody of theirs."""
+
+
 def note_the_rest(text: str, stated: Sequence[Statement], language: str | Language | None = None) -> tuple[Statement, ...]:
     """Sentences of which no statement says what is most of them, kept as they were said, so that they can be found again.
 
@@ -113,8 +119,11 @@ def _is_told(sentence: str, plain: str, language: Language) -> bool:
     own = {*language.words("first"), *language.words("my"), *language.words("me")}
     if own & set(words):
         return True
-    begins = {*language.words("articles"), *language.words("definite")}
-    return words[0] in begins and any(word in words for word in (*language.words("auxiliaries"), *language.words("modals")))
+    verbs = {*language.words("auxiliaries"), *language.words("modals"), *language.words("happened")}
+    definite = words[0] in {*language.words("articles"), *language.words("definite")}
+    first = words if definite else words[:_BEGINNING]
+    happened = any(len(word) > _PARTICIPLE and word.endswith(language.words("participles")) for word in first)
+    return bool(verbs & set(first)) or happened or any(word in language.relations for word in words[:_SUBJECT])
 
 
 def _plain(sentence: str, language: Language, *, expanded: bool = True) -> str:

@@ -181,9 +181,12 @@ class FactHandlers:
             if fact.held and (fact.predicate != NOTED or not fact.negated)
         ]
         shown = {fact.id: one for fact, one in behind.values()}
+        told = nearest(request.question, near, language)
         return tuple(
-            facts.AnsweringFact(fact=shown[fact.id], words=words_to_user(fact, language), confidence=sure)
-            for fact, sure in nearest(request.question, near, language)
+            facts.AnsweringFact(
+                fact=shown[fact.id], words=_words_in_order(fact, told[0][0], language, past=False), confidence=sure
+            )
+            for fact, sure in told
         )
 
     async def _looked_up(self, who: Principal, wanted: Wanted, at: datetime | None) -> list[tuple[StoredFact, facts.Fact]]:
@@ -313,7 +316,8 @@ def _with_yes(words: str, so: bool | None, language: Language) -> str:
 def _words_in_order(fact: StoredFact, first: StoredFact, language: Language, *, past: bool) -> str:
     """A fact in words, marked as an earlier one where it is, or where a sentence that was said since comes before it."""
     words = words_to_user(fact, language)
-    since = past or (first.predicate == NOTED and fact.predicate != NOTED and first.valid_from > fact.valid_from)
+    apart = first.evidence[-1].turn_id != fact.evidence[-1].turn_id
+    since = past or (first.predicate == NOTED and apart and first.valid_from > fact.valid_from)
     return str(language.raw["words"]["earlier"]).replace("{what}", words) if since else words
 
 

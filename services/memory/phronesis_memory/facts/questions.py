@@ -32,6 +32,8 @@ _SHARED, _AS_NEAR = 0.25, 0.08
 """What it adds to a cosine if a fact holds every word of the question, and sums that are as near as each other."""
 _BESIDE, _MOST_NEAR = 0.25, 3
 """How much less near a fact of the same message may be, and facts that are told at most."""
+_SINCE = 0.4
+"""How much less near a sentence may be that tells a change and was said later."""
 _NEAR, _NEAR_SURE = 0.15, 0.4
 _FAIR, _FAIR_SURE = 0.35, 0.45
 _CLOSE, _CLOSE_SURE = 0.6, 0.55
@@ -91,6 +93,8 @@ def answers_yes(question: str, wanted: Wanted, fact: StoredFact, language: Langu
     if not language.any_of("yes_or_no").match(_without_leads(f"{expand(question[:400], language)} ", language)):
         return None
     if fact.predicate == NOTED:
+        if not _digits(question) <= _digits(fact.object):
+            return None  # is it still 1,150: it says another figure, or none
         denied = any(language.holds(key, expand(fact.object, language)) for key in ("negations", "denials"))
         return None if denied else True
     if wanted.yes_or_no and wanted.object is not None:
@@ -98,6 +102,10 @@ def answers_yes(question: str, wanted: Wanted, fact: StoredFact, language: Langu
         same = bool(asked) and (asked <= own or own <= asked)
         return same is not (fact.negated is not wanted.negated)
     return not fact.negated if wanted.by_words else None
+
+
+def _digits(text: str) -> frozenset[str]:
+    return frozenset(word.strip(".,!?") for word in text.split() if any(sign.isdigit() for sign in word))
 
 
 def without_past(text: str, language: Language) -> str | None:
@@ -329,7 +337,23 @@ def nearest(question: str, found: Sequence[tuple[StoredFact, float]], language: 
         and fact.evidence[-1].turn_id == turn
         and (points >= best - _BESIDE or fact.predicate in (newest.predicate, NOTED))
     ]
+    since = [
+        (points, fact)
+        for points, fact in scored
+        if fact.predicate == NOTED
+        and fact.valid_from > newest.valid_from
+        and points >= best - _SINCE
+        and language.holds("changes", expand(fact.object, language))
+    ]
+    if since:  # what it became, and then what it was
+        before, newest = newest, max(since, key=lambda one: one[1].valid_from)[1]
+        turn = newest.evidence[-1].turn_id
+        beside = [
+            fact for _, fact in scored if fact.predicate == NOTED and turn is not None and fact.evidence[-1].turn_id == turn
+        ]
+        same = [*(fact for fact in beside if fact is not newest), before]
     several = predicate_of(newest.predicate).values == "many" and newest.predicate != NOTED
+    several = several and not since
     same += [fact for _, fact in scored if several and fact.predicate == newest.predicate and fact.subject == newest.subject]
     same = [fact for fact in dict.fromkeys(same) if fact is not newest]
     sure = _CLOSE_SURE if best >= _CLOSE else _FAIR_SURE if best >= _FAIR else _NEAR_SURE

@@ -27,7 +27,7 @@ from .asking_model import ask_model
 from .confidence import confidence
 from .executor import execute
 from .finding import Finding
-from .language import detect, languages
+from .language import detect, fold, languages
 from .lexicon import Lexicon
 from .personal import PersonalAnswer, answer_about_user, recall
 from .plan import (
@@ -101,6 +101,8 @@ _PERSONAL = frozenset(kind.value for kind in (ItemKind.NOTE, ItemKind.EPISODE))
 """What a question about the speaker may be answered from."""
 _FIGURES = frozenset({"count", "sum", "mean", "median", "share", "ratio", "difference", "max", "min"})
 """Kinds of words that ask for a figure."""
+_COMPUTED = frozenset({"sum", "mean", "median", "difference", "ratio", "share", "most", "least", "table_most", "table_least"})
+"""Those, and extremes, that a text seldom states: who quotes it has not worked it out."""
 _NO_ANSWER = 0.0
 _SAID = 1.0
 
@@ -351,11 +353,17 @@ class _Answering:
 
     async def _kept(self, understood: Understood, words: Wording) -> RuleAnswer | None:
         """What the person told, kept; `None` where the message asks for something, or tells nothing to keep."""
-        if self._asks() or not self._quotes or not self._may_read(AnswerSource.MEMORY):
+        if self._wants_data(understood.plan) or self._asks() or not self._quotes or not self._may_read(AnswerSource.MEMORY):
             return None
         told = AboutUser(action="remember", text=self._text[:4_000])
         found = await answer_about_user(self._running, told, self._language, words)
         return self._personal(understood, found, words) if found is not None else None
+
+    def _wants_data(self, plan: Plan) -> bool:
+        """Whether a message is a request for data that was not understood, and no fact: I am after the schemes of 2021."""
+        begins = any(fold(self._text).startswith(f"{phrase} ") for phrase in self._language.words.get("polite", ()))
+        own = self._language.holds(self._text, self._language.words.get("user.question", ()))
+        return (begins or not own) and isinstance(plan, Unknown) and plan.detail.get("about") == "data"
 
     # -- the twin ---------------------------------------------------------------------------------------------
 
@@ -422,7 +430,10 @@ class _Answering:
             passages = [one for one in passages_of(memory) if one.id == source.id or one.title == source.title]
         found = await self._quote(self._text, passages, fewest=1)
         enough = 1.0 if data else SURE if source.kind in ATTACHED else 0.0
-        return self._quoted(understood, found[:1], words, memory) if found and found[0].support >= enough else None
+        if not found or found[0].support < enough:
+            return None
+        near = source.kind in ATTACHED and self._has_to_compute(found)
+        return self._quoted(understood, found[:1], words, memory, near=near)
 
     def _asks_place(self) -> bool:
         """Whether a message asks for nothing but where the answer before stands."""
@@ -438,8 +449,9 @@ class _Answering:
         asks = self._asks()
         if isinstance(plan, Unknown) and asks and plan.reason == "reference":
             return True  # what it points to was said by the person
+        own = self._language.holds(self._text, self._language.words.get("user.statement", ()))
         return len(tokens) <= _SHORT and (
-            (isinstance(plan, Unknown) and (follows or asks)) or (isinstance(plan, DATA_PLANS) and follows)
+            (isinstance(plan, Unknown) and (follows or asks)) or (isinstance(plan, DATA_PLANS) and (follows or own))
         )
 
     def _asks(self) -> bool:
@@ -480,7 +492,7 @@ class _Answering:
             return computed
         found = await self._quote(asked, documents)
         if found and found[0].support >= SURE:
-            return self._quoted(understood, found, words)
+            return self._quoted(understood, found, words, near=self._has_to_compute(found))
         quoted = self._turn.focus.quoted
         on_document = (self._turn.media_text and self._asks()) or (quoted is not None and quoted.kind in ATTACHED)
         memory = None
@@ -539,6 +551,13 @@ class _Answering:
             log.warning("sentences cannot be compared: %s", error.code)
             self._running.degrade("documents")
             return ()
+
+    def _has_to_compute(self, found: Sequence[Quote]) -> bool:
+        """Whether a total, a difference or an extreme is asked for of which the sentences found say nothing themselves."""
+        said = {token.stem for one in found for line in one.sentences for token in self._language.tokens(line)}
+        tokens = self._language.tokens(self._text)
+        measures = [tokens[at:end] for at, end, one in self._language.senses_in(tokens) if one.kind in _COMPUTED]
+        return any(all(token.stem not in said for token in run) for run in measures)
 
     def _asks_figure(self) -> bool:
         senses = self._language.senses_in(self._language.tokens(self._text))
@@ -640,6 +659,8 @@ class _Answering:
         if plan.reason in ("words", "scope", "reference") and not self._analyst and not plan.choices and self._asks():
             if (told := await self._from_memory(understood, words, self._text, _FAIR, only_near=True)) is not None:
                 return told
+        if plan.reason == "reference" and self._turn.focus.personal and self._asks() and not plan.choices:
+            return self._said(understood, Written(words.sentence("personal/never_told")), mode, _NO_ANSWER)
         if plan.reason in ("words", "scope") and not self._analyst:
             text = self._turn.agent.phrases.get("nothing_found", "") if self._turn.agent and words.language == "en" else ""
             said = text or f"{words.sentence('nothing_found')} {self._from_sources(words)}".rstrip()
@@ -710,6 +731,8 @@ def focus_after(before: Focus, plan: Plan, finding: Finding, language: str) -> F
             properties = (plan.property,) if plan.property else before.properties if same else ()
         case Rank():
             selection, years = plan.of, plan.of.years
+            if len(plan.of.among) == 2 and plan.expect is None:
+                entities = entities[:1]  # which of the two is dearer: that one is spoken of
             properties = (plan.by,) if plan.by else ()
         case Compare():
             selection, years = plan.sides[0].of, plan.sides[0].of.years
@@ -740,7 +763,7 @@ def focus_after(before: Focus, plan: Plan, finding: Finding, language: str) -> F
         plan=plan,
         selection=selection,
         entities=entities,
-        listed=_listed(before, told or entities),
+        listed=_listed(before, told or (plan.of.among if isinstance(plan, Rank) and len(plan.of.among) == 2 else entities)),
         properties=properties,
         years=years,
         earlier=before.years[-1:] if _same_but_years(before.plan, plan) else (),

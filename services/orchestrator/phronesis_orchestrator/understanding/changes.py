@@ -80,13 +80,15 @@ async def _moved(plan: Change, bare: Selection, twin: TwinReader) -> Finding:
                 {"id": b["id"], "name": b["name"], "year": b["year"], "before": a[name], "after": b[name], "step": step}
             )
     rows.sort(key=lambda row: (-abs(float(row["step"])), str(row["name"]).casefold()))
+    moved = len(rows)
+    rows = rows[: plan.limit]
     unknown = len(both) - len(known)
     if unknown:
         notes = (*notes, Note("unknown_in_one_year", {"n": unknown, "type": of.type, "level": of.level}))
     return Finding(
         outcome="found" if rows else "empty",
         rows=tuple(rows),
-        value=len(rows),
+        value=moved,
         total=len(both),
         known=len(known),
         unknown=unknown,

@@ -10,16 +10,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from rapidfuzz.distance import Prefix
+
 from phronesis_contracts.twin import GroupBy, Level
 
-from .language import Sense, Token
+from .language import Sense, Token, fold
 from .lexicon import Lexicon, VocabularyView
 from .plan import (
     MAX_ENTITIES,
+    Describe,
     EntityRef,
     Filter,
     Focus,
+    Rank,
     Relate,
+    Select,
     Selection,
     Unknown,
 )
@@ -215,7 +220,8 @@ class Composition:
         ]
         linked = {refs[0].type for item in self.open("entity") for refs in item.of("entity") if refs}
         moved = self.has("joined", "left")
-        if not owned and (self.has("money") or moved):
+        asked = moved or self.has("count", "list", "more", "less", "rank", "largest", "smallest", "most", "least", *MEASURES)
+        if not owned and (self.has("money") or asked):
             near = [one for one in types for other in linked if self.view.between(one, other)]
             owned = [one for one in near if moved or self.main_money(one)]
         if not owned and not linked and (self._states_money() or (moved and self.has("year", "relative_years"))):
@@ -259,6 +265,8 @@ class Composition:
                 stated += [one for one in known if one < year]
             elif lead is not None and lead.has("after"):
                 stated += [one for one in known if one > year]
+                if not stated:  # run past 2040: no year of the data
+                    raise NotUnderstood(Unknown(reason="words", words=f"{lead.text} {item.text}"))
             else:
                 stated.append(year)
             self.take(lead if lead is not None and not lead.has("small") else None, tail)
@@ -651,6 +659,17 @@ class Composition:
                 ("small", "year_word"),
             )
             year = self.after(lead or item, ("year", "relative_years"), ("small", "year_word", "months", "number"))
+            if lead is None and (earlier := self.before(item, ("year",), ("small", "year_word"))) is not None:
+                lead = self.before(earlier, _TIMES, ("small", "year_word"))  # the ones that after 2035 end
+                year = earlier if lead is not None else year
+            if (
+                lead is None
+                and item.has("value")
+                and year is not None
+                and year.has("year")
+                and int(year.of("year")[0]) in known
+            ):
+                continue  # closed in 2022: what it was then, and no date
             if year is None or (lead is None and not self._is_verb_of_time(type, item, year, known)):
                 continue
             value = self.year(year, sorted(known))
@@ -723,6 +742,8 @@ class Composition:
             if item is None:
                 continue
             own = [p for t, p in item.of("property") if t == type]
+            if own and negative and no.at < item.at and any(no.end <= one.at < item.at for one in self.open("value")):
+                return None  # without a red flag
             if own:
                 best = max(own, key=lambda one: self.count_known(type, one))
                 if not negative and self.after(item, tuple(COMPARISONS), ("small",)) is not None:
@@ -825,6 +846,19 @@ class Composition:
                 return money  # the sum of the five
         return numbers[0].name if len(numbers) == 1 else None
 
+    def name_part(self, type: str, item: Item) -> str | None:
+        """What names of a type have in common with a word: `embass` for embassies; `None` where no name has it."""
+        stems = {token.stem for token in self.reading.tokens[item.at : item.end]}
+        said = [
+            token.folded
+            for one in self.view.things(type)
+            for token in self.reading.language.tokens(one.name)
+            if token.stem in stems
+        ]
+        shortest = min(said, key=len, default="")
+        alike = min((Prefix.similarity(shortest, one) for one in said), default=0)
+        return shortest[:alike] if alike > 2 else None
+
     def limit(self) -> int | None:
         """How many are wanted: the top 5, the three largest."""
         for item in self.open("number", "numbers"):
@@ -853,16 +887,29 @@ def refuse_leftovers(made: Composition) -> None:
 
 def selection(made: Composition, type: str, level: Level | None, *, every_year: bool = False) -> Selection:
     """The set of a message: its type and level, the years it states, and its conditions."""
-    filters = (*made.filters(type), *_others(made, type), *_named_like(made))
+    filters = (*made.filters(type), *_others(made, type), *_named_like(made, type))
     apart = made.has("difference", "ratio", "compare") or comparing_word(made) is not None
     stated = made.years(type, apart=apart)
     base = made.base if made.base is not None and made.base.type == type else None
     years = stated or (made.view.years_of(type) if every_year else ()) or made.default_years(type, made.linked)
     among = distinct(ref for item in made.open("entity") for ref in _own(made, item, type))[:MAX_ENTITIES]
+    if base is not None and stated and stated != base.years and (members := _members_of(made, base)):
+        return Selection(type=type, years=years, filters=filters, among=members)
     if base is not None:
         kept = tuple(one for one in base.filters if not any(_same_subject(one, new) for new in filters))
         return Selection(type=type, level=base.level, years=years, filters=(*kept, *filters)[:8], among=among or base.among)
     return Selection(type=type, level=level if not among else None, years=years, filters=filters, among=among)
+
+
+def _members_of(made: Composition, base: Selection) -> tuple[EntityRef, ...]:
+    """Which of them were red the year before? The things that were listed, where what made them a set changes by the year."""
+    own = any(one.via is None for one in base.filters)
+    listed = tuple(one for one in made.focus.listed if one.type == base.type)
+    if not own or made.focus.selection != base or not made.reading.has("pronoun_many", "pronoun_one"):
+        return ()
+    if not listed or len(listed) == MAX_ENTITIES or not isinstance(made.focus.plan, Select | Rank | Describe):
+        raise NotUnderstood(Unknown(reason="unsupported", words=made.reading.text[:300]))
+    return listed
 
 
 def comparing_word(made: Composition) -> Item | None:
@@ -887,12 +934,33 @@ def _others(made: Composition, type: str) -> tuple[Filter, ...]:
     return tuple(Filter(property="id", op="<>", value=ref.id, words=ref.name) for ref in known)
 
 
-def _named_like(made: Composition) -> tuple[Filter, ...]:
+def _named_after(made: Composition, type: str) -> tuple[Filter, ...]:
+    """The prison projects, with the word prison: words that nothing explains, where they stand in names of the type."""
+    head = next((item for item in made.reading.of("type") if item.names_type(type)), None)
+    words: list[Item] = []
+    for item in reversed([one for one in made.reading.items if head is not None and one.end <= head.at]):
+        if item.senses:
+            break
+        words.insert(0, item)
+    spelt = made.reading.language.cues("spelt")
+    words = words or [
+        item for item in made.reading.items if not item.senses and made.reading.tokens[max(0, item.at - 1)].folded in spelt
+    ]
+    parts = [made.name_part(type, item) or "" for item in words]
+    together = any(all(part in fold(one.name) for part in parts) for one in made.view.things(type))
+    if not parts or not all(parts) or not together:
+        return ()
+    made.take(*words)
+    made.certainty = min(made.certainty, GUESSED)
+    return tuple(Filter(property="name", op="contains", value=part, words=part) for part in parts)
+
+
+def _named_like(made: Composition, type: str) -> tuple[Filter, ...]:
     """With “prison” in their name: a word in quotation marks, or called, where a name is spoken of."""
     match = _QUOTED.search(made.reading.text)
     words = set(made.reading.language.words.get("named", ()))
     if match is None or not words & set(folded_words(made.reading)):
-        return ()
+        return _named_after(made, type)
     at = [n for n, token in enumerate(made.reading.tokens) if match.start() <= token.start < match.end()]
     made.used.update(at)
     return (Filter(property="name", op="contains", value=match[1], words=match[1]),)

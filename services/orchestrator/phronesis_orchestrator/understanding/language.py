@@ -11,6 +11,7 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
 
+import simplemma
 import snowballstemmer
 import yaml
 from rapidfuzz.distance import OSA
@@ -59,6 +60,14 @@ def _stem(stemmer: str, word: str) -> str:
     return str(own.stemWord(word)) or word
 
 
+@lru_cache(maxsize=20_000)
+def _is_word(language: str, word: str) -> bool:
+    try:
+        return any(simplemma.is_known(form, lang=language) for form in dict.fromkeys((word, word.lower(), word.capitalize())))
+    except ValueError:
+        return False  # no dictionary of this language
+
+
 @dataclass(frozen=True)
 class Sense:
     """One meaning of a phrase: its kind, and the value of that kind."""
@@ -91,6 +100,13 @@ class Language:
             folded = {"&": "and", "–": "-", "—": "-"}.get(folded, folded)
             found.append(Token(match.group(), folded, self.stem(folded), match.start(), match.end()))
         return tuple(found)
+
+    def is_word(self, word: str) -> bool:
+        """Whether a dictionary has a word as it is written; `False` in a language without one.
+
+        The first word of a language reads its dictionary: English 0.2 s and 30 MB, German 1.2 s and 110 MB.
+        """
+        return _is_word(self.name, word)
 
     def cues(self, name: str) -> frozenset[str]:
         """Folded words that a rule looks for as they stand; none where the language does not need the rule."""

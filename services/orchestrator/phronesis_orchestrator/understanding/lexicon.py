@@ -153,6 +153,8 @@ class Match:
     senses: tuple[Sense, ...]
     share: float
     """How much of the name was said, 0 to 1, by what its words tell apart."""
+    leads: bool = False
+    """Whether it is how the name begins, or two words and more of it as they stand in it."""
 
     @property
     def whole(self) -> bool:
@@ -328,6 +330,7 @@ class Lexicon:
             n for stem in dict.fromkeys(stems) for n in self._holding.get(stem, []) if len(self._names[n].stems) == 1
         }
         found: dict[tuple[int, int], list[tuple[float, _Name]]] = defaultdict(list)
+        leading: set[tuple[int, int]] = set()
         for number in candidates:
             name = self._names[number]
             weights = {stem: self._tells(stem) for stem in name.stems}
@@ -342,11 +345,13 @@ class Lexicon:
                 elif name.in_full:
                     continue
                 found[at, end].append((share, name))
+                if _begins(stems[at:end], name.stems):
+                    leading.add((at, end))
         matches = []
         for (at, end), listed in found.items():
             best = max(share for share, _ in listed)
             senses = _merged(sense for share, name in listed if share >= 0.93 * best for sense in name.senses)
-            matches.append(Match(at, end, senses, best))
+            matches.append(Match(at, end, senses, best, (at, end) in leading))
         return sorted(matches, key=lambda match: (-match.share, match.at - match.end, match.at))
 
     @cached_property
@@ -365,6 +370,11 @@ class Lexicon:
     def knows(self, token: Token) -> bool:
         """Whether a word stands anywhere in the lexicon or the language."""
         return token.stem in self.stems or token.folded in self._words
+
+    def may_name(self, token: Token) -> bool:
+        """Whether a word stands in a name of the data, is written as one, or is in no dictionary."""
+        capital = token.start > 0 and token.text[:1].isupper() and not self.language.cues("capital_nouns")
+        return token.stem in self._holding or capital or not self.language.is_word(token.text)
 
     def is_slip(self, token: Token) -> bool:
         """Whether a known word is itself the misspelling of one that stands in many more names."""
@@ -424,11 +434,17 @@ _APART = frozenset({"since", "until", "before", "after", "between", "not", "with
 """Kinds of words that build no compounds."""
 
 
+def _begins(said: Sequence[str], name: tuple[str, ...]) -> bool:
+    size = len(said)
+    places = range(len(name) - size + 1) if size > 1 else (0,)
+    return any(name[at : at + size] == tuple(said) for at in places)
+
+
 def _is_near(known: str, word: str) -> bool:
-    """Whether a short word is near enough: three letters swapped alone, four with one more besides."""
+    """Whether a short word is near enough: three letters swapped, or one left out inside; four with one more besides."""
     swapped = sorted(known) == sorted(word)
     if len(known) <= 3 or len(word) <= 3:
-        return swapped
+        return swapped or (len(known) == 4 and (known[0], known[-1]) == (word[0], word[-1]))
     return len(word) > 4 or swapped or (len(known) == 5 and known[0] == word[0])
 
 

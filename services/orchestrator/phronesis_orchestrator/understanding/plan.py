@@ -151,6 +151,8 @@ class Change(Part):
     """For `changed`: only those whose property had the first value and has the second."""
     count: bool = False
     """Whether only how many is wanted."""
+    limit: int | None = Field(None, ge=1, le=100)
+    """Of those whose property moved, how many are wanted, the ones that moved most first; `None` for all."""
 
 
 class Relate(Part):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from .composing import Composition, NotUnderstood
+from .composing import MEASURES, Composition, NotUnderstood
 from .language import Language, languages
 from .lexicon import Lexicon
 from .plan import AboutUser, Aggregate, Compose, Focus, Plan, Rank, Select, Talk, Understood, Unknown
@@ -16,6 +16,10 @@ from .references import NeedsMore, continue_plan, point_back, refer
 _MENDED = 0.9
 """Certainty that is left for each misspelt word."""
 _LEANS = 0.95
+_FRAGMENT = 4
+"""Words of a message that may be no more than the name of a thing."""
+_ASIDE = frozenset("small polite question_words pronoun_one pronoun_many filler yes_or_no detail list money place".split())
+"""Kinds of words of which a remark beside the question is made, and words that nothing explains."""
 
 
 def understand(text: str, lexicon: Lexicon | None, focus: Focus, language: Language, *, personal: bool = True) -> Understood:
@@ -39,7 +43,7 @@ def understand(text: str, lexicon: Lexicon | None, focus: Focus, language: Langu
         return Understood(plan=Unknown(reason="unsupported", words=text[:300]), language=language.name)
     of_data = _of_data(text, lexicon, focus) if lexicon is not None else None
     if of_data is not None and lexicon is not None and isinstance(of_data.plan, Unknown):
-        of_data = _last_question(text, lexicon, focus) or of_data
+        of_data = _last_question(text, lexicon, focus) or _without_asides(text, lexicon, focus) or of_data
     own = personal and is_own(text, language)
     if of_data is not None and not isinstance(of_data.plan, Unknown) and not own:
         return of_data
@@ -49,7 +53,8 @@ def understand(text: str, lexicon: Lexicon | None, focus: Focus, language: Langu
         return Understood(plan=Compose(task=task, text=text[:4_000]), language=language.name)
     data_like = of_data is not None and of_data.plan.kind == "unknown" and of_data.plan.detail.get("about") == "data"
     if personal and _about_user(text, language) and (own or not data_like) and not _asks_elsewhere(text, language):
-        action: Literal["recall", "remember"] = "recall" if asks(text, language) else "remember"
+        asked = asks(text, language) or _names_own(text, language)
+        action: Literal["recall", "remember"] = "recall" if asked else "remember"
         return Understood(plan=AboutUser(action=action, text=text[:4_000]), language=language.name)
     if of_data is not None:
         return of_data
@@ -63,12 +68,48 @@ def _last_question(text: str, lexicon: Lexicon, focus: Focus) -> Understood | No
         return None
     if lexicon.language.cues("pronoun") & {token.folded for token in lexicon.language.tokens(parts[-1])}:
         return None  # it asks about what is said before it
+    if read(parts[-1], lexicon).has("pronoun_many") or any(_names(part, lexicon) for part in parts[:-1]):
+        return None
     asked = _of_data(parts[-1], lexicon, focus)
     return asked if not isinstance(asked.plan, Unknown) else None
 
 
+def _without_asides(text: str, lexicon: Lexicon, focus: Focus) -> Understood | None:
+    """What is asked beside a remark that has nothing of the data: I'm on the train: …; `None` where it is not understood."""
+    parts = re.split(r"(?<=[,;:)])\s+|\s+(?=[(])|\s+[-–—]\s+", text)
+    kept = list(parts)
+    while len(kept) > 1 and _is_aside(kept[0], lexicon):
+        kept.pop(0)
+    while len(kept) > 1 and _is_aside(kept[-1], lexicon):
+        kept.pop()
+    if len(kept) == len(parts) or _is_aside(" ".join(kept), lexicon):
+        return None
+    asked = _of_data(" ".join(kept).rstrip(",;: "), lexicon, focus)
+    if isinstance(asked.plan, Unknown):
+        return None
+    return asked.model_copy(update={"certainty": round(asked.certainty * _LEANS, 3)})
+
+
+def _is_aside(part: str, lexicon: Lexicon) -> bool:
+    """Whether a part says nothing of the data, and nothing that could be a name or a subject of it."""
+    reading = read(part, lexicon)
+    if not all({sense.kind for sense in item.senses} <= _ASIDE for item in reading.items):
+        return False
+    strange = [token for item in reading.items if not item.senses for token in reading.tokens[item.at : item.end]]
+    speaks = _words(part, lexicon.language, "statement")
+    return not strange or (speaks and not any(lexicon.may_name(token) for token in strange))
+
+
+def _names(part: str, lexicon: Lexicon) -> bool:
+    """Whether a sentence has a word that nothing explains and that stands in names of the data: let's do defence."""
+    reading = read(part, lexicon)
+    return any(
+        lexicon.may_name(token) for item in reading.items if not item.senses for token in reading.tokens[item.at : item.end]
+    )
+
+
 def _of_data(text: str, lexicon: Lexicon, focus: Focus) -> Understood:
-    reading = point_back(read(text, lexicon), focus)
+    reading = point_back(read(text, lexicon), focus, lexicon)
     base, named, leans = refer(reading, focus)
     certainty = _MENDED ** len(reading.mended) * (_LEANS if leans else 1.0)
     notes = tuple(f"{wrong} → {right}" for wrong, right in reading.mended)
@@ -93,7 +134,9 @@ def _of_data(text: str, lexicon: Lexicon, focus: Focus) -> Understood:
     try:
         plan = compose(made)
     except NotUnderstood as problem:
-        of_data = reading.has("type", "entity") and not reading.has("pronoun_one")
+        figure = reading.has("property", "superlative") and reading.has("value", "year", "count", *MEASURES)
+        points = lexicon.language.cues("pronoun") & {token.folded for token in reading.tokens}
+        of_data = (reading.has("type", "entity") or figure) and not points
         about = {"about": "data"} if of_data else {}
         topics = [item.of("type")[0][0] for item in reading.of("type")]
         if len(set(topics)) == 1 and not reading.has("value", "entity"):
@@ -150,6 +193,17 @@ def _about_user(text: str, language: Language) -> bool:
     return _words(text, language, "question") or _words(text, language, "statement")
 
 
+def _names_own(text: str, language: Language) -> bool:
+    """Whether a message does no more than name something of the speaker's: and my favourite book."""
+    every = language.tokens(text)
+    tokens = [token for token in every if not any(s.kind == "also" for s in language.phrases.get((token.stem,), ()))]
+    if len(tokens) == len(every):
+        return False
+    says = language.cues("exists") | language.cues("verb")
+    bare = not any(token.folded in says or token.folded[:1].isdigit() for token in tokens)
+    return bool(tokens) and len(tokens) <= _FRAGMENT and tokens[0].folded in language.cues("own") and bare
+
+
 def _asks_elsewhere(text: str, language: Language) -> bool:
     """Whether a message ends with a question that is not about the speaker, whatever they said before it."""
     last = _sentences(text)[-1:]
@@ -163,9 +217,30 @@ def _sentences(text: str) -> list[str]:
 
 def asks(text: str, language: Language) -> bool:
     """Whether a message is a question, or an order to tell something."""
+    last = re.split(r"[,.;:!–—]\s+", text)[-1]
+    if (last != text and _opens_question(last, language)) or language.holds(text, language.cues("wonders")):
+        return True  # this came in the post, what is it
     left_open = text.rstrip().endswith(("...", "…"))  # and the day we are back is …
     verbs = language.cues("verb") & {token.folded for token in language.tokens(text)[-1:]}
     return text.rstrip().endswith("?") or bool(left_open and verbs) or is_question(text, language)
+
+
+def _opens_question(clause: str, language: Language) -> bool:
+    """Whether a clause begins as a question does, and not as one that belongs to the word before it: who, which is."""
+    words = [token.folded for token in language.tokens(clause)]
+    if len(words) < 2:
+        return False
+    verb = words[1] in language.words.get("yes_or_no", ())
+    if (
+        len(words) == 3
+        and verb
+        and words[0] in language.cues("who")
+        and words[2] in language.cues("pointing") | language.cues("pronoun")
+    ):
+        return True
+    if words[0] in language.cues("which") and words[0] not in language.cues("what"):
+        return not verb
+    return words[0] in language.cues("what") or (verb and words[0] in language.cues("opens"))
 
 
 def is_question(text: str, language: Language) -> bool:

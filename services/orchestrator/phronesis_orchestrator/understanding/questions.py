@@ -28,7 +28,7 @@ def _asks_for_more(made: Composition, plan: Select | Aggregate) -> bool:
     """Whether a message relates years or properties of the same thing to each other, which one set cannot say."""
     if made.says("never") and not made.reading.has("unknown", "without"):
         return True  # of all years together
-    if made.says("both") and len(plan.of.years) > 1:
+    if made.says("both") and len(plan.of.years) > 1 and not made.reading.has("each_year", "year_word"):
         return True  # in the one and in the other
     if made.says("advice") and any(one.op in ("=", "in") for one in plan.of.filters):
         return True  # what ought to be, not what is
@@ -50,7 +50,7 @@ def _coverage(made: Composition) -> Plan | None:
         return None
     about = found[0].of("coverage")[0]
     types = made.open("type")
-    if about == "years" and not made.has("entity", "value", "property", "count"):
+    if about == "years" and not made.has("entity", "value", "property", "count", "most", "least", "largest", "smallest"):
         made.take(*found, *made.open("year_word", "count"))
         type = made.type_of(types[0])[0] if types else None
         made.take(*types[:1])

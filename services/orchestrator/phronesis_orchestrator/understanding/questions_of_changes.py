@@ -97,6 +97,10 @@ def moved_between(made: Composition, type: str, level: Level | None, groups: tup
         group = GroupBy(property="year")
         return Aggregate(of=of, measure=MEASURES[measure] if measure else "count", property=property, group_by=(group,))
     properties = made.properties(type)
+    limit = None
+    if sizes := made.open("most", "largest"):
+        limit = made.limit() or 1  # which one rose most
+        made.take(*sizes)
     made.take(*made.open("count", "list"))
     if len(known) < 2:
         raise NotUnderstood(Unknown(reason="years", detail={"type": type}))
@@ -112,7 +116,7 @@ def moved_between(made: Composition, type: str, level: Level | None, groups: tup
     if not properties:
         raise NotUnderstood(Unknown(reason="property", detail={"type": type}))
     way = direction_of(made, type, properties[0], move)
-    return Change(of=of, since=since, until=until, what=way, property=properties[0], count=counted)
+    return Change(of=of, since=since, until=until, what=way, property=properties[0], count=counted, limit=limit)
 
 
 def turned_into(made: Composition, type: str, level: Level | None) -> Plan | None:

@@ -43,8 +43,13 @@ def of_a_set(made: Composition) -> Plan:
     if (turned := turned_into(made, type, level)) is not None:
         return turned
     move = next((kind for kind in MOVES if made.has(kind)), None)
+    if move is not None and made.has("count") and any(group.property == "year" for group in groups):
+        made.take(*made.open(*MOVES))  # how did their number move year by year
+        move = None
     if move is not None:
         return moved_between(made, type, level, groups, move)
+    if not groups and (year := _top_year(made)) is not None:
+        groups = (year,)
     over_years = any(group.property == "year" and group.via is None for group in groups)
     of = selection(made, type, level, every_year=over_years)
     of = of.model_copy(update={"filters": (*of.filters, *linked)[:8]})
@@ -57,6 +62,21 @@ def of_a_set(made: Composition) -> Plan:
     if (ranked := _ranked(made, of, groups, head)) is not None:
         return ranked
     return _figure_or_list(made, of, groups, head)
+
+
+def _top_year(made: Composition) -> GroupBy | None:
+    """Which year had the most: the years are what comes first."""
+    if not made.has("most", "least", "largest", "smallest", "superlative"):
+        return None
+    asked = (one for one in made.open("year_word") if made.before(one, ("question_words",), ("small",)))
+    subject = next(iter(made.open("superlative")), None)
+    after = made.after(subject, ("year_word",), ()) if subject is not None else None
+    if after is not None:
+        made.take(after)
+        return GroupBy(property="year")  # the priciest year
+    item = next((one for one in made.open("coverage") if "years" in one.of("coverage")), next(asked, None))
+    made.take(item)
+    return GroupBy(property="year") if item is not None else None
 
 
 def _who(made: Composition) -> tuple[str, Level | None, Item | None] | None:
@@ -94,7 +114,7 @@ def _holders(made: Composition) -> tuple[str, Level | None, Item | None] | None:
 
 def _linked_types(made: Composition, type: str) -> list[Filter]:
     """Conditions by another type alone: departments that have projects. A type whose own values are conditions adds none."""
-    found = []
+    found: list[Filter] = []
     owners = {v[0] for item in made.open("value", "property") for kind in ("value", "property") for v in item.of(kind)}
     for item in made.open("type"):
         others = [t for t, _ in item.of("type") if t != type and made.view.between(type, t)]
@@ -107,6 +127,8 @@ def _linked_types(made: Composition, type: str) -> list[Filter]:
             continue  # no red projects: a condition on what is linked
         no = made.before(item, ("not",), ("small", "relation"))
         via, to = made.link(type, others[0], item)
+        if made.before(item, ("question_words",), ("small", "numbers", "number")) is not None and no is None:
+            raise NotUnderstood(Unknown(reason="unsupported", words=made.reading.text[:300]))  # … and which department runs it
         made.take(item, no, made.before(item, ("with",)))
         near = made.before(item, ("without",), ("small",))
         if near is not None or no is not None:
@@ -125,7 +147,7 @@ def _most_of_others(made: Composition, type: str, level: Level | None) -> Plan |
         other = next((t for t in owners if t != type and made.view.between(type, t)), None)
         if other is None:
             continue
-        cmp = made.before(item, tuple(COMPARISONS), ("number", "numbers", "small"))
+        cmp = made.before(item, (*COMPARISONS, "only"), ("number", "numbers", "small"))
         number = made.before(item, ("number", "numbers"), ("small",))
         lead = made.before(item, ("most", "least"), ("small", "count", "value", "superlative", "group"))
         if lead is None and (cmp is None or number is None):
@@ -142,7 +164,7 @@ def _most_of_others(made: Composition, type: str, level: Level | None) -> Plan |
             made.take(lead)
             limit = made.limit() or 1
         elif cmp is not None and number is not None:
-            sign = next(sign for kind, sign in COMPARISONS.items() if cmp.has(kind))
+            sign = next((sign for kind, sign in COMPARISONS.items() if cmp.has(kind)), "=")
             having = Having(op=sign, value=float((number.of("number") or number.of("numbers"))[0]))
             made.take(cmp, number)
         counted = made.has("count")
@@ -154,7 +176,43 @@ def _most_of_others(made: Composition, type: str, level: Level | None) -> Plan |
         )
     if size is not None or made.has("superlative"):
         return _largest_group(made, type, size)
-    return None
+    return _ranked_groups(made, type) if made.has("rank") or _by_their_number(made) else None
+
+
+def _by_their_number(made: Composition) -> bool:
+    """Departments by number of projects: a type, and how many of another it has."""
+    types, counts = made.open("type"), made.open("count")
+    leads = made.before(counts[0], ("group",), ()) if counts else None
+    return bool(types) and leads is not None and leads.at < types[0].at
+
+
+def _ranked_groups(made: Composition, type: str) -> Plan | None:
+    """Rank departments by average cost, by their number of reds: all of them, by a figure of what they are linked to."""
+    valued = [one for item in made.open("value") for one in item.of("value")]
+    owners = [
+        v[0] for item in made.open("property", "superlative") for kind in ("property", "superlative") for v in item.of(kind)
+    ]
+    owners = (
+        owners
+        or [one[0] for one in valued]
+        or [t for item in made.open("type") if made.has("count") for t, _ in item.of("type")]
+    )
+    other = next((one for one in owners if one != type and made.view.between(type, one)), None)
+    if other is None or type in owners:
+        return None
+    measure, property = "count", None
+    if not made.has("count"):
+        numbers = [p for p in made.properties(other) if made.kind(other, p) == "number"]
+        property = numbers[0] if numbers else None
+        measure = next((MEASURES[name] for name in ("median", "mean", "sum") if made.has(name)), "sum") if property else "count"
+    via, _ = made.link(type, other, None)
+    order = "value" if made.has("least", "smallest") else "-value"
+    made.take(*made.open("rank", "count", "list", "least", "smallest", "most", "largest", *MEASURES))
+    made.take(*(item for item in made.open("type") if item.names_type(other)))
+    limit = made.limit()
+    of = selection(made, other, made.view.usual_level(other))
+    group = GroupBy(property="name", via=via, to=type)
+    return Aggregate(of=of, measure=measure, property=property, group_by=(group,), order=order, limit=limit)
 
 
 def _largest_group(made: Composition, type: str, size: Item | None) -> Plan | None:
@@ -223,15 +281,21 @@ def _compared(made: Composition, of: Selection, groups: tuple[GroupBy, ...]) -> 
         figure = spoken.model_copy(update={"measure": "count" if spoken.property is None else "sum", "group_by": ()})
         whole = of if made.reading.has("year", "relative_years") else of.model_copy(update={"years": spoken.of.years})
         return Compare(sides=(figure, figure.model_copy(update={"of": whole})), how="share")
+    it = made.named or (made.focus.entities if made.says("pronoun") else ())
+    if how == "share" and len(it) == 1 and it[0].type == of.type and property is not None:
+        part = Selection(type=of.type, years=of.years, among=it)  # what share of the total is it
+        figures = (Aggregate(of=one, measure="sum", property=property) for one in (part, of.model_copy(update={"among": ()})))
+        return Compare(sides=tuple(figures), how="share")
     if how == "share":
-        part = (
+        conditions = (
             [one for one in of.filters if one.via is None and one.op in ("=", "in", "<>")]
             or [one for one in of.filters if one.via is not None]
             or list(of.filters)
         )
-        if not part:
+        if not conditions:
             return None
-        kept = tuple(one for one in of.filters if one not in part)
+        conditions = _predicated(made, conditions)
+        kept = tuple(one for one in of.filters if one not in conditions)
         whole = of.model_copy(update={"filters": kept})
         of_all = Aggregate(of=whole, measure=kind, property=property)
         return Compare(sides=(Aggregate(of=of, measure=kind, property=property), of_all), how="share")
@@ -244,21 +308,53 @@ def _compared(made: Composition, of: Selection, groups: tuple[GroupBy, ...]) -> 
     return Compare(sides=sides, how={"ratio": "ratio", "difference": "difference", "compare": "side_by_side"}[how])
 
 
+def _predicated(made: Composition, conditions: list[Filter]) -> list[Filter]:
+    """What share of ICT projects is amber: of conditions before and after the noun, those after it are the part."""
+    head = next((item for item in made.reading.of("type") if item.names_type(conditions[0].to or "") or item.has("type")), None)
+    behind = [
+        one
+        for one in conditions
+        if head is not None
+        and any(one.value in (v[2] for v in item.of("value")) for item in made.reading.of("value") if item.at >= head.end)
+    ]
+    return behind if 0 < len(behind) < len(conditions) else conditions
+
+
 def _held_against(made: Composition, of: Selection) -> Plan | None:
     """Does X have more projects than Y? Which had more, X or Y? Two sets by their number, or by a figure of theirs."""
-    word, begins = comparing_word(made), made.says("exists", made.reading.tokens[:1])
+    word, begins = comparing_word(made) or _comparative(made, of), made.says("exists", made.reading.tokens[:1])
     sets = _sides(of)
-    if word is None or len(sets) != 2 or not (begins or made.reading.has("question_words") or made.says("or")):
+    if word is None or len(sets) != 2 or not (begins or made.reading.has("question_words", "list") or made.says("or")):
         return None
+    ordered = [
+        p
+        for item in made.open("property")
+        for t, p in item.of("property")
+        if t == of.type and made.kind(t, p) in ("number", "date")
+    ]
+    if len(of.among) == 2 and ordered and not begins:
+        made.take(word, *made.open("property", "list"))  # which of the two ends later
+        return Rank(of=of, by=ordered[0], descending=word.has("more", "compare_greater"), limit=2)
     if len(of.years) == 2:
         sets.sort(key=lambda one: of.years.index(one.years[0]))  # as they are stated
     property, measure = _figure_asked(made, of.type)
     made.take(word, *made.open("more", "less", "compare_greater", "compare_less", "count", "existence", "list"))
     more = word.has("more", "compare_greater")
+    if word.has("superlative"):
+        chosen = next(one for one in word.of("superlative") if one[0] == of.type)
+        property, more = chosen[1], bool(chosen[2])
+        made.take(word)
+        measure = next((MEASURES[name] for name in ("median", "sum") if made.reading.has(name)), "mean")
     sides = tuple(Aggregate(of=one, measure=measure, property=property) for one in sets)
     if begins:
         return Compare(sides=sides, expect="more" if more else "less")
     return Compare(sides=sides, first="most" if more else "least")
+
+
+def _comparative(made: Composition, of: Selection) -> Item | None:
+    """Are these dearer than those on average? A superlative in its comparative form, with the figure of each that is meant."""
+    stated = made.has("mean", "median", "sum") and made.says("than")
+    return next((i for i in made.open("superlative") if stated and any(one[0] == of.type for one in i.of("superlative"))), None)
 
 
 def _figure_asked(made: Composition, type: str) -> tuple[str | None, _Measure]:
@@ -343,6 +439,8 @@ def _ranked(made: Composition, of: Selection, groups: tuple[GroupBy, ...], head:
             order=order,
             limit=made.limit(),
         )
+    if groups:
+        return _extreme_of_groups(made, of, groups, superlative)
     if size is not None and size.has("max", "min") and superlative is None and head is None and not size.has("most", "least"):
         return None
     if superlative is not None:
@@ -367,6 +465,8 @@ def _ranked(made: Composition, of: Selection, groups: tuple[GroupBy, ...], head:
             descending = False
     made.take(*[i for i in made.open("property") if any(one == (of.type, property) for one in i.of("property"))])
     made.take(*made.open("rank", "list", "most", "least", "max", "min"))
+    if made.has("mean", "median", "ratio", "share", "difference"):
+        raise NotUnderstood(Unknown(reason="unsupported", words=made.reading.text[:300]))  # held against another figure
     position = next((int(n) for item in made.open("ordinals") for n in item.of("ordinals") if int(n) > 1), 1)
     limit = made.limit()
     if limit is None:
@@ -381,6 +481,18 @@ def _ranked(made: Composition, of: Selection, groups: tuple[GroupBy, ...], head:
     return Rank(of=of, by=property, descending=descending, limit=limit, position=position)
 
 
+def _extreme_of_groups(made: Composition, of: Selection, groups: tuple[GroupBy, ...], superlative: Item | None) -> Plan:
+    """The most expensive of each department, and the year that was the most expensive. Raises `NotUnderstood`."""
+    chosen = [one for one in superlative.of("superlative") if one[0] == of.type] if superlative is not None else []
+    if not chosen or made.kind(of.type, chosen[0][1]) != "number":
+        raise NotUnderstood(Unknown(reason="unsupported", words=made.reading.text[:300]))
+    made.take(superlative, *made.open("most", "least", "list", "each"))
+    of_years = groups[0].property == "year"
+    measure: _Measure = "sum" if of_years else "max" if chosen[0][2] else "min"
+    order: Literal["value", "-value"] = "-value" if chosen[0][2] else "value"
+    return Aggregate(of=of, measure=measure, property=chosen[0][1], group_by=groups, order=order)
+
+
 def _most_common(made: Composition, of: Selection, size: Item | None) -> Plan | None:
     """In which category are most of the projects? The group with the most members."""
     if size is None or not size.has("most", "least", "largest", "smallest") or made.has("superlative"):
@@ -388,7 +500,8 @@ def _most_common(made: Composition, of: Selection, size: Item | None) -> Plan | 
     for item in made.open("property"):
         own = [p for t, p in item.of("property") if t == of.type and made.kind(t, p) == "string"]
         frequent = made.before(item, ("most", "least"), ()) is size and made.says("frequent")
-        if own and (frequent or made.before(item, ("question_words",), ("small",)) is not None):
+        if own and (frequent or made.before(item, ("question_words", "list"), ("small", "number", "numbers")) is not None):
+            made.take(*made.open("numbers"))
             made.take(size, item, *made.open("count", "list"))
             order = "value" if size.has("least", "smallest") and not size.has("most", "largest") else "-value"
             property, measure = _figure_asked(made, of.type)
@@ -404,6 +517,7 @@ def _most_common(made: Composition, of: Selection, size: Item | None) -> Plan | 
 
 
 def _ranked_by(made: Composition, type: str, size: Item) -> str | None:
+    spoken = any(t == type for item in made.open("property") for t, _ in item.of("property"))
     named = [
         p
         for p in made.properties(type)
@@ -418,9 +532,8 @@ def _ranked_by(made: Composition, type: str, size: Item) -> str | None:
     numbers = [one for one in known if one.kind == "number"]
     if len(numbers) == 1:
         return numbers[0].name
-    if (made.asks("how_much") or made.has("money") or size.has("largest", "smallest")) and (
-        money := made.main_money(type)
-    ) is not None:
+    by_size = made.asks("how_much") or made.has("money") or made.says("top") or size.has("largest", "smallest", "rank")
+    if by_size and not spoken and (money := made.main_money(type)) is not None:
         made.certainty = min(made.certainty, GUESSED)
         return money
     return None
@@ -439,6 +552,13 @@ def _figure_or_list(made: Composition, of: Selection, groups: tuple[GroupBy, ...
     if measure is not None or much or (counted and property_items):
         made.take(*made.open("count", "list", *MEASURES))
         property = made.number_of(measure or "sum", of.type)
+        if (
+            property is None
+            and head is None
+            and not made.reading.has("property")
+            and (property := made.main_money(of.type)) is not None
+        ):
+            made.certainty = min(made.certainty, GUESSED)  # the total of a department
         if property is None:
             if measure == "sum" and not much:
                 return Aggregate(of=of, group_by=groups) if groups or counted else Select(of=of)
@@ -463,6 +583,8 @@ def _figure_or_list(made: Composition, of: Selection, groups: tuple[GroupBy, ...
         return Coverage(about="values", type=of.type, property=shown[0])
     exists = made.has("existence") or made.says("exists", made.reading.tokens[:1])
     made.take(*made.open("list", "existence", "detail"))
+    if made.asks("who") and head is None and not made.reading.has("property"):
+        raise NotUnderstood(Unknown(reason="unsupported", words=made.reading.text[:300]))  # whose are they
     valued = [one for one in of.filters if one.via is None and one.op in ("=", "in")]
     if exists and valued and made.says("every"):
         whole = of.model_copy(update={"filters": tuple(one for one in of.filters if one not in valued)})

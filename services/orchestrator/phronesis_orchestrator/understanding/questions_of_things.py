@@ -60,11 +60,18 @@ def _things(made: Composition) -> tuple[EntityRef, ...]:
         return tuple(refs) if made.has("missing", "connect") or (_is_yes_or_no(made) and len(refs) == 1) else ()
     sized = not heads and len(refs) == 2 and _orders_two(made)
     of_set = made.has("count", "superlative", "most", "least", "group", "joined", "left", "share", "ratio")
+    of_set = of_set or (type not in owners and _figures_of_others(made, type))
     if of_set and not sized and not _counts_property(made, type) and not _moves_one(made, refs):
         return ()
     if owners and type not in owners and any(made.view.between(type, owner) for owner in owners):
         return ()
     return tuple(refs)
+
+
+def _figures_of_others(made: Composition, type: str) -> bool:
+    """Whether a figure or an order is asked for that things of a type have not themselves: the total of a department."""
+    asked = made.has("largest", "smallest", "rank", *MEASURES)
+    return asked and not any(made.kind(type, one.name) == "number" for one in made.view.properties(type))
 
 
 def _apposed(made: Composition, item: Item, entities: list[Item]) -> bool:
@@ -200,7 +207,9 @@ def _present_year(made: Composition, refs: tuple[EntityRef, ...], stated: tuple[
     if stated:
         return stated[-1]
     common = set(refs[0].years).intersection(*(ref.years for ref in refs[1:])) or {y for ref in refs for y in ref.years}
-    if made.focus.years and made.named and made.focus.years[-1] in common:
+    spoken = {ref.id for ref in (*made.focus.entities, *made.focus.listed)}
+    among = bool(made.named) or (len(refs) == 1 and refs[0].id in spoken and made.says("stand_in"))
+    if made.focus.years and among and made.focus.years[-1] in common:
         return made.focus.years[-1]
     known = made.view.years_of(refs[0].type)
     return max(common, default=known[-1] if known else 2000)
@@ -228,6 +237,13 @@ def _links(made: Composition, refs: tuple[EntityRef, ...], year: int) -> Plan | 
     if len(refs) > 1:
         return None
     heads = made.open("type")
+    dated = (
+        made.asks("when")
+        and not heads
+        and any(made.kind(ref.type, one.name) == "date" for one in made.view.properties(ref.type))
+    )
+    if dated:
+        made.take(*made.open("relation", "until", "since"))  # until when does it run
     for item in made.open("relation"):
         if any(t == ref.type for t, _ in item.of("property")) and not heads:
             continue  # the word is a property of the thing as well
@@ -258,7 +274,7 @@ def _links(made: Composition, refs: tuple[EntityRef, ...], year: int) -> Plan | 
     if made.has("impact", "connect"):
         made.take(*made.open("impact", "connect"))
         return Relate(source=ref, year=year, hops=2 if made.has("impact") else 1)
-    if made.asks("where") and (place := _place(made, ref)) is not None:
+    if made.asks("where") and not made.has("property") and (place := _place(made, ref)) is not None:
         return Relate(source=ref, year=year, relationship=place[0], forward=place[1])
     return None
 
@@ -303,6 +319,8 @@ def _description(made: Composition, type: str, refs: tuple[EntityRef, ...], stat
         return _figure_of_things(made, type, refs, stated or (year,), measure)
     expect = _expected(made, type)
     properties = made.properties(type)
+    if measure == "sum" and any(made.kind(type, one) == "number" for one in properties):
+        made.take(*made.open("sum"))  # what does it cost in total
     if made.has("why", "purpose") or made.asks("why") or _ends_with_for(made):
         text = _telling_text(made, type, properties or ((expect.property,) if expect else ()))
         made.take(*made.open("purpose", "value"))
@@ -311,6 +329,8 @@ def _description(made: Composition, type: str, refs: tuple[EntityRef, ...], stat
         return Search(text=made.reading.text, entities=refs, sources=("twin",))
     if not properties and expect is None:
         properties = _by_question_word(made, type)
+    if not properties and expect is None and made.has("difference") and (money := made.main_money(type)) is not None:
+        properties = (money,)  # how much dearer did it get
     move = next((kind for kind in MOVES if made.has(kind)), None)
     ends = [one for item in made.reading.of("superlative") for one in item.of("superlative") if one[0] == type]
     if ends and move is None and expect is None and len(refs) == 1 and len(stated) > 1 and _begins_yes_or_no(made):
@@ -319,8 +339,18 @@ def _description(made: Composition, type: str, refs: tuple[EntityRef, ...], stat
     if move is not None and properties and not _has_order(made, type, properties[0]):
         made.take(*made.open(*MOVES))
         move = None  # under which category does it fall?
+    if move in ("rose", "fell") and not properties and expect is None and not made.named and made.main_money(type):
+        properties = (str(made.main_money(type)),)  # has it become more expensive
     if move is not None and not properties and made.named:
         properties = tuple(one for one in made.focus.properties if made.view.property(type, one) is not None)[:1]
+    if len(stated) > 2 and made.has("difference", "between"):
+        stated = (min(stated), max(stated))
+    if len(properties) == 2 and len(refs) == 1 and made.has("difference") and len(stated) < 2:
+        two = [one for one in properties if made.kind(type, one) == "number"]
+        if len(two) == 2:  # how far apart are baseline and forecast
+            made.take(*made.open("difference", "between"))
+            of = Selection(type=type, years=stated or (year,), among=refs)
+            return Compare(sides=tuple(Aggregate(of=of, measure="sum", property=one) for one in two), how="difference")
     asks_years = any("years" in item.of("coverage") for item in made.open("coverage"))
     if len(refs) == 1 and len(stated) == 2 and properties and _apart(made, move) and made.kind(type, properties[0]) == "number":
         made.take(*made.open("difference", "ratio", "missing", "between", "compare", *MOVES))
@@ -361,13 +391,14 @@ def _has_order(made: Composition, type: str, property: str) -> bool:
 
 def _apart(made: Composition, move: str | None) -> bool:
     """Whether the step between two years is asked for, and not whether there was one."""
-    return made.has("difference", "missing") or (move == "changed" and not _is_yes_or_no(made))
+    return made.has("difference", "missing") or (move is not None and not _begins_yes_or_no(made) and not made.asks("when"))
 
 
 def _figure_of_things(
     made: Composition, type: str, refs: tuple[EntityRef, ...], years: tuple[int, ...], measure: str | None
 ) -> Plan:
     property = made.number_of(measure or "sum", type)
+    property = property or (made.main_money(type) if made.has("difference") else None)  # how much cheaper is it
     if property is None:
         raise NotUnderstood(Unknown(reason="property", detail={"type": type}))
     how: Literal["difference", "ratio"] = "ratio" if made.has("ratio") else "difference"

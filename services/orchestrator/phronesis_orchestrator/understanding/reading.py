@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rapidfuzz.distance import Prefix
+
 from .language import Language, Sense, Token, fold
 from .lexicon import Lexicon, Match
 
@@ -89,6 +91,8 @@ def read(text: str, lexicon: Lexicon) -> Reading:
     for match in lexicon.find_names(tokens):
         if match.whole or _is_said(match, tokens, explained) or _stands_for_one(match, tokens, language):
             spans.append(Item(match.at, match.end, match.senses, "", match.share))
+        elif _begins_name(match, tokens, lexicon):
+            spans.append(Item(match.at, match.end, match.senses, "", max(match.share, _LEAST_SHARE)))
     articles = frozenset(n for n, token in enumerate(tokens) if token.folded in language.cues("article"))
     items = _amounts(_cover(tokens, spans, lexicon), articles)
     items = _latest_dates(items, lexicon)
@@ -104,7 +108,7 @@ def _mend(tokens: Sequence[Token], lexicon: Lexicon) -> tuple[tuple[Token, ...],
             found.append(token)
         elif parts := lexicon.split(token.folded):
             found += [replace(token, folded=part, stem=lexicon.language.stem(part)) for part in parts]
-        elif (better := lexicon.mend(token.folded)) is not None:
+        elif (better := lexicon.mend(token.folded)) is not None and _is_slip(token, better, lexicon.language):
             stem = lexicon.language.stem(better)
             found.append(replace(token, folded=better, stem=better if stem not in lexicon.stems else stem))
             mended.append((token.text, better))
@@ -113,21 +117,40 @@ def _mend(tokens: Sequence[Token], lexicon: Lexicon) -> tuple[tuple[Token, ...],
     return tuple(found), tuple(mended)
 
 
+def _is_slip(token: Token, better: str, language: Language) -> bool:
+    """Whether a word was meant to be another: it is in no dictionary, or has two letters of a word such as “from” swapped."""
+    swapped = sorted(better) == sorted(token.folded) and language.stem(better) in {key[0] for key in language.phrases if key}
+    return swapped or not language.is_word(token.text)
+
+
 def _phrases(tokens: Sequence[Token], lexicon: Lexicon) -> Iterator[Item]:
     stems = tuple(token.stem for token in tokens)
     for at in range(len(stems)):
         for end in range(at + 1, min(len(stems), at + lexicon.longest) + 1):
             senses = lexicon.look_up(stems[at:end])
+            if end - at == 1 or any(one.kind == "property" for one in lexicon.look_up(stems[at : at + 1])):
+                senses = _as_verb(senses, tokens[at], lexicon.language)  # ratings by department
             if end - at == 1:
-                senses = _as_verb(senses, tokens[at], lexicon.language)
+                senses = tuple(
+                    one for one in senses if one.kind not in _AS_LISTED or _is_listed(one.kind, tokens[at], lexicon.language)
+                )
             if senses:
                 yield Item(at, end, senses, "")
+
+
+_AS_LISTED = frozenset({"share"})
+"""Kinds whose words mean something else in another form: who shared it."""
+
+
+def _is_listed(kind: str, token: Token, language: Language) -> bool:
+    return token.folded in language.words.get(kind, ())
 
 
 def _as_verb(senses: tuple[Sense, ...], token: Token, language: Language) -> tuple[Sense, ...]:
     """Senses without the relationships of a word that is no form of their verb: a manager is not who manages."""
     endings = language.words.get("verb_endings", ())
-    rest = token.folded.removeprefix(token.stem)
+    rest = token.folded[Prefix.similarity(token.stem, token.folded) :]
+    rest = rest[1:] if rest[:1] == token.stem[-1:] and len(rest) > 1 else rest  # running
     if not endings or rest == token.folded or (rest or "_") in endings:
         return senses
     return tuple(sense for sense in senses if sense.kind != "relation")
@@ -170,6 +193,17 @@ def _is_said(match: Match, tokens: Sequence[Token], explained: set[int]) -> bool
     return any(n not in explained for n in run) or any(tokens[n].text[:1].isupper() and n > 0 for n in run)
 
 
+def _begins_name(match: Match, tokens: Sequence[Token], lexicon: Lexicon) -> bool:
+    """Whether a name is called by how it begins, and that is no ordinary word: Type 26, Astute, the Carrier programme."""
+    run, language = tokens[match.at : match.end], lexicon.language
+    if not match.leads or all(_is_small(token, lexicon) for token in run):
+        return False
+    if any(token.text[:1].isdigit() for token in run):
+        return len(run) > 1
+    nouns = bool(language.cues("capital_nouns"))
+    return all(token.text[:1].isupper() and (not language.is_word(token.text) or (match.at > 0 and not nouns)) for token in run)
+
+
 def _stands_for_one(match: Match, tokens: Sequence[Token], language: Language) -> bool:
     """Whether a word of a name tells one of several things apart: the Oxford one."""
     behind = tokens[match.end : match.end + 1]
@@ -208,7 +242,7 @@ def _cover(tokens: Sequence[Token], spans: Sequence[Item], lexicon: Lexicon) -> 
 
 
 def _weight(span: Item, tokens: Sequence[Token], lexicon: Lexicon) -> float:
-    small = sum(1 for n in range(span.at, span.end) if _is_small(tokens[n], lexicon.language))
+    small = sum(1 for n in range(span.at, span.end) if _is_small(tokens[n], lexicon))
     length = max(1.0, span.end - span.at - 0.7 * small)
     ontology = span.has("entity", *_ONTOLOGY_KINDS)
     if all(sense.kind == "small" for sense in span.senses) or (span.end - span.at == 1 and small and not ontology):
@@ -223,8 +257,10 @@ def _weight(span: Item, tokens: Sequence[Token], lexicon: Lexicon) -> float:
     return float(base * length**_GROWTH)
 
 
-def _is_small(token: Token, language: Language) -> bool:
-    return any(sense.kind == "small" for sense in language.phrases.get((token.stem,), ()))
+def _is_small(token: Token, lexicon: Lexicon) -> bool:
+    """Whether a word carries nothing by itself, in the language and in the ontology."""
+    small = any(sense.kind == "small" for sense in lexicon.language.phrases.get((token.stem,), ()))
+    return small and not lexicon.phrases.get((token.stem,))
 
 
 def _amounts(items: list[Item], articles: frozenset[int]) -> list[Item]:

@@ -31,8 +31,9 @@ _FEW_WORDS = 4
 """Words of a message that may ask for nothing but the members of a set."""
 
 
-def point_back(reading: Reading, focus: Focus) -> Reading:
-    """A message in which “that brewer” stands as “it”, where one brewer was last spoken of."""
+def point_back(reading: Reading, focus: Focus, lexicon: Lexicon) -> Reading:
+    """A message in which “that brewer” stands as “it”, where one was last spoken of; “the brewer’s beers” as its name."""
+    reading = _with_condition(reading, focus, lexicon)
     if len(focus.entities) != 1:
         return reading
     type, items = focus.entities[0].type, list(reading.items)
@@ -43,6 +44,24 @@ def point_back(reading: Reading, focus: Focus) -> Reading:
             it = reading.language.words["pronoun_one"][0]
             items[n - 1 : n + 1] = [Item(before.at, item.end, (Sense("pronoun_one"),), it)]
     return replace(reading, items=tuple(items))
+
+
+def _with_condition(reading: Reading, focus: Focus, lexicon: Lexicon) -> Reading:
+    """A message in which “the department's projects” names the one whose projects were last spoken of."""
+    conditions = focus.selection.filters if focus.selection is not None else ()
+    linked = [one for one in conditions if one.to is not None and one.property == "id" and one.op == "="]
+    items = list(reading.items)
+    pointing = reading.language.cues("pointing") | reading.language.cues("called")
+    if len(linked) != 1 or len(reading.of("type")) < 2 or reading.has("entity"):
+        return reading
+    ref = next((one for one in lexicon.view.names if one.type == linked[0].to and one.id == linked[0].value), None)
+    for n, item in enumerate(items):
+        lead = reading.tokens[item.at - 1].folded if item.at else ""
+        if ref is not None and lead in pointing and item.names_type(ref.type):
+            told = EntityRef(type=ref.type, id=ref.id, name=ref.name, level=ref.level, years=ref.years)
+            items[n] = replace(item, senses=(Sense("entity", (told,)),))
+            return replace(reading, items=tuple(items))
+    return reading
 
 
 class NeedsMore(Exception):
@@ -113,7 +132,9 @@ def _so_many(reading: Reading, focus: Focus) -> tuple[EntityRef, ...] | None:
     for item in reading.of("number", "numbers"):
         lead = next((one for one in reversed(reading.items) if one.end == item.at), None)
         behind = next((one for one in reading.items if one.at == item.end), None)
-        if (lead is not None and lead.has("most", "least")) or (behind is not None and behind.has("property", "year_word")):
+        definite = reading.tokens[max(0, item.at - 1)].folded in reading.language.cues("called")
+        other = ("year_word",) if definite else ("property", "year_word")
+        if (lead is not None and lead.has("most", "least")) or (behind is not None and behind.has(*other)):
             continue  # the top five; two years
         for things in (focus.entities, focus.listed):
             same = len({one.type for one in things}) == 1
@@ -163,9 +184,18 @@ def _is_of_all(reading: Reading, item: Item) -> bool:
     return told and reading.tokens[item.end - 1].folded in reading.language.cues("stand_in")
 
 
+def _is_complete(reading: Reading) -> bool:
+    """And how many MOD reds were there in 2023? All that it asks is said, whatever it begins with."""
+    return reading.has("count", *MEASURES) and reading.has("year") and reading.has("entity") and reading.has("value")
+
+
 def _implied(reading: Reading, focus: Focus) -> tuple[Selection | None, tuple[EntityRef, ...], bool]:
     """What a message without a subject of its own is about: “how many are red?” of the set, “who's in charge?” of the thing."""
-    if focus.plan is None or (reading.has("type", "entity", "coverage", "concept") and not _starts_on(reading)):
+    if (
+        focus.plan is None
+        or _is_complete(reading)
+        or (reading.has("type", "entity", "coverage", "concept") and not _starts_on(reading))
+    ):
         return None, (), False
     told = reading.has("value", "property", "superlative", "relation", "count", "without", "unknown")
     if not told or reading.has("type"):
@@ -216,6 +246,12 @@ def continue_plan(reading: Reading, lexicon: Lexicon, focus: Focus) -> Plan | No
     made = Composition(reading, lexicon, focus)
     if (told := _members(reading, focus) or _number_of_them(reading, focus) or _as_share(reading, focus)) is not None:
         return told
+    if isinstance(focus.plan, Change) and reading.has("pronoun_many", focus.plan.what) and reading.has("entity", "value"):
+        made.take(*made.open("joined", "left", "pronoun_many", "count", "list"))
+        changed = focus.plan.model_copy(update={"count": reading.has("count")})
+        if (narrowed := _changed(made, changed)) is not None and not made.left_over():
+            return narrowed  # which of the new ones are red
+        made = Composition(reading, lexicon, focus)
     plan = _stepped(made, focus)
     if not _is_fragment(reading):
         compares = reading.has("more", "less", "compare_greater", "compare_less", "difference", "rose", "fell")
@@ -365,6 +401,8 @@ def _is_fragment(reading: Reading) -> bool:
     if reading.of("pronoun_one", "pronoun_many") and not opened:
         return False
     verbs = reading.language.cues("verb") & {token.folded for token in reading.tokens[:1]}
+    if opened and _is_complete(reading):
+        return False
     if opened:
         lists = lead.has("only") and not reading.has("missing", "share", "compare", "difference")
         return not operations or len(reading.tokens) <= 4 or lists
@@ -408,6 +446,8 @@ def _changed(made: Composition, plan: Plan) -> Plan | None:
         return Aggregate(of=of.model_copy(update={"years": years}) if years else of)
     if isinstance(plan, Describe | Relate | Gaps) and (refs := _same_sort(made, type)):
         return _with_years(_with_things(plan, refs, made), years)
+    if isinstance(plan, Describe) and made.has("superlative") and made.focus.selection is not None:
+        raise NeedsMore  # and the most expensive one: of the set that this one was of
     if isinstance(plan, Describe):
         properties = made.properties(type)
         if properties:
@@ -418,7 +458,17 @@ def _changed(made: Composition, plan: Plan) -> Plan | None:
         return _with_years(plan, years)
     if isinstance(plan, Select | Aggregate | Rank | Change):
         return _changed_set(made, plan, type, years)
+    if isinstance(plan, Compare) and (added := made.filters(type)):
+        plan = plan.model_copy(update={"sides": tuple(_with_filters(side, added) for side in plan.sides)})
+        return _with_years(plan, years)
     return _with_years(plan, years) if years else None
+
+
+def _with_filters(side: Aggregate, added: tuple[Filter, ...]) -> Aggregate:
+    """A side of a comparison with conditions in the place of those on the same subject; one that has none stays without."""
+    new = {(one.property, one.via, one.to): one for one in added}
+    kept = tuple(new.get((old.property, old.via, old.to), old) for old in side.of.filters)
+    return side.model_copy(update={"of": side.of.model_copy(update={"filters": kept})})
 
 
 def _asked_set(made: Composition, plan: Select | Rank | Aggregate) -> Selection:

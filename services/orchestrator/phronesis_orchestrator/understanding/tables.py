@@ -134,7 +134,8 @@ def compute(
     def years(name: str) -> bool:
         return all(_is_year(one) for one in figures[name])
 
-    by = next((name for name in asked if name in numeric and (measure in ("sum", "count") or not years(name))), "")
+    fitting = [name for name in asked if name in numeric and (measure in ("sum", "count") or not years(name))]
+    by = max(fitting, key=asked.count, default="")  # of kilos 2024 and kilos 2025 the one whose year is said
     if measure == "count" and not by:
         whole = bool(language.cues("table") & {token.folded for token in language.tokens(question)})
         fits = not asked and (len(chosen) < len(cells) or not unexplained or whole)

@@ -99,8 +99,10 @@ def _unknown(plan: Unknown, words: Wording) -> Written:
     type = detail.get("type")
     of = words.phrase("unknown/of", type=words.type(type)) if type in [one.name for one in words.schema.view.types] else ""
     covered = words.phrase("unknown/covered", covered=detail["covered"]) if detail.get("covered") else ""
-    key = "words_choices" if plan.reason == "words" and plan.choices else plan.reason
     asked = plan.words or detail.get("property", "")
+    chooses = plan.reason == "words" and bool(plan.choices)
+    unnamed = plan.reason == "property" and not asked
+    key = "words_choices" if chooses else "property_unnamed" if unnamed else plan.reason
     said = words.sentence(f"unknown/{key}", words=asked, of=of, covered=covered, years=detail.get("years", asked))
     rows = tuple({words.property(None, "name"): one.name} for one in plan.choices)
     choices = words.lines(f"{one.name} ({words.type(one.type, one.level, 1)})" for one in plan.choices)
@@ -258,7 +260,8 @@ def _change(finding: Finding, plan: Change, words: Wording) -> Written:
     values["total"] = words.number(finding.total)
     if plan.property is not None:
         values["property"] = words.property(of.type, plan.property)
-    text = words.sentence(f"change/{plan.what}", n, **values)
+    ranked = plan.limit is not None and bool(finding.rows)
+    text = words.sentence("change/most" if ranked else f"change/{plan.what}", n, **values)
     rows: tuple[Row, ...] = tuple({words.property(None, "name"): row["name"]} for row in finding.rows)
     told = [str(row["name"]) for row in finding.rows]
     if not came and plan.property is not None:
