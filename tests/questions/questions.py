@@ -77,6 +77,15 @@ QUESTIONS: list[Question] = [
     *_asked(names(row["project_name"] for row in t.of(2023) if row["end_date"][:4] == "2025"), "Which projects end in 2025?"),
     *_asked(says(f"{100 * 23 / 244:.1f} %"), "What share of projects is rated Red in 2023?"),
     *_asked(groups({"MOD": len(t.of(2021, "MOD"))}), "Which department has the most projects in 2021?"),
+    *_asked(
+        names(row["project_name"] for row in t.of(2022) if "prison" in row["project_name"].lower()), "prison projects, 2022"
+    ),
+    *_asked(groups(t.by_department(t.of(2022, rating="Red"))), "Ranking of departments by number of red projects, 2022"),
+    *_asked(number(len(t.of(2021, "CO", "Amber"))), "how mny plain amber projects had the Cabinet Office in 2021"),
+    *_asked(
+        says(f"{100 * len(t.of(2022, rating='Amber', category='ICT')) / len(t.of(2022, category='ICT')):.1f} %"),
+        "What proportion of ICT projects was amber in 2022?",
+    ),
     # Changes.
     *_asked(
         every(number(t.changed(2021, 2022)), says("scale of rating changed")),
@@ -124,6 +133,10 @@ QUESTIONS: list[Question] = [
     *_asked(says("No", "**Green**"), "Is Crossrail rated Red?"),
     *_asked(says("**DSIT**"), "Which department runs Shared Rural Network?"),
     *_asked(says("10 March 2032"), "When does Lower Thames Crossing end?"),
+    *_asked(says("Geological Disposal Facility"), "Which project got the biggest cost increase from 2021 to 2022?", mode="B"),
+    *_asked(says("+£2,256.8 million"), "How much dearer did the Lower Thames Crossing get between 2020 and 2023?"),
+    *_asked(says("**HO**"), "Who's running Cerberus in 2021?"),
+    *_asked(says("£43 million"), "Type 26 price 2020 please"),
     # Follow-ups.
     Question("and in 2023?", number(len(t.of(2023, "MOD"))), ("How many projects does MOD have in 2022?",), "C"),
     Question("what about DFT?", number(len(t.of(2022, "DFT"))), ("How many projects does MOD have in 2022?",), "C"),

@@ -31,6 +31,12 @@ async def test_what_cannot_be_answered_surely_is_declined(asker: Asker, text: st
     assert "**" not in answer.answer
 
 
+@pytest.mark.parametrize("text", ["the cheapest?", "rating?", "End date?"])
+async def test_what_leaves_its_subject_open_is_not_answered_of_everything(asker: Asker, text: str) -> None:
+    answer = await asker.ask(text, "Which are popular?")
+    assert (answer.confidence, answer.data.query_results) == (0.0, ()), answer.answer
+
+
 @pytest.mark.parametrize("text", ["and why?", "and where?", "and who?"])
 async def test_a_follow_up_that_asks_something_else_does_not_get_the_answer_before_again(asker: Asker, text: str) -> None:
     answer = await asker.ask(text, "How many projects does MOD have in 2022?")
@@ -45,6 +51,9 @@ OF_POLICE = {year: t.cost(row) or 0.0 for year, row in t.story("Police Uplift Pr
 RED_OF_MOD = t.of(2022, "MOD", "Red")
 RED_OF_DFT = t.of(2022, "DFT", "Red")
 SHARE_OF_DFE = f"**{100 * len(t.of(2021, 'DFE', 'Amber')) / len(t.of(2021, 'DFE')):.1f} %**"
+SHARE_OF_MOD = f"**{100 * len(t.of(2022, 'MOD', 'Amber')) / len(t.of(2022, 'MOD')):.1f} %**"
+STILL_RED = t.names(RED_OF_DFT) & t.names(t.of(2021, rating="Red"))
+GREEN_GIANTS = [row["project_name"] for row in t.costliest(t.of(2023), 5) if row["rating"] == "Green"]
 NEW_OF_DFT = t.names(t.pairs(2021, 2022, department="DFT")[2])
 
 
@@ -76,6 +85,15 @@ NEW_OF_DFT = t.names(t.pairs(2021, 2022, department="DFT")[2])
             says("Project Gigabit"),
         ),
         (("cost of the Leeds Phase 2 Flood Scheme in 2023", "more than the Oxford one?"), says("No.")),
+        (
+            ("red projects of the MOD in 2023", "and how many HMRC reds were there in 2022?"),
+            number(len(t.of(2022, "HMRC", "Red"))),
+        ),
+        (("Which DFT projects are red in 2022?", "Which of them were red in 2021 already?"), names(STILL_RED)),
+        (("What percentage of projects was amber in 2022?", "of MOD ones?"), says(SHARE_OF_MOD)),
+        (("most expensive DEFRA project in 2021?", "and the second?"), says(*t.names(t.costliest(t.of(2021, "DEFRA"), 2)[1:]))),
+        (("Is Universal Credit green in 2022?", "why?"), says("comment on the rating")),
+        (("the 5 most expensive projects of 2023", "which of those are green?"), names(GREEN_GIANTS)),
     ],
     ids=lambda value: value[-1] if isinstance(value, tuple) else "",
 )

@@ -217,7 +217,8 @@ class _Answering:
 
     async def _understand(self, lexicon: Lexicon | None, *, personal: bool = True) -> Understood:
         """In a thread: a message of the greatest length takes some 35 ms."""
-        return await asyncio.to_thread(understand, self._text, lexicon, self._turn.focus, self._language, personal=personal)
+        spoken, focus = bool(self._turn.history), self._turn.focus
+        return await asyncio.to_thread(understand, self._text, lexicon, focus, self._language, personal=personal, spoken=spoken)
 
     async def _lexicon(self) -> Lexicon | None:
         vocabularies = self._running.vocabularies
@@ -652,10 +653,14 @@ class _Answering:
         mode: Mode = "J" if plan.reason in ("reference", "words", "scope") else "A" if plan.reason == "empty" else "E"
         if "topic" in plan.detail and (found := await self._about_topic(understood, plan, schema, words)) is not None:
             return found
-        if plan.reason in ("words", "scope", "empty", "property", "reference") and self._text:
+        if plan.reason in ("words", "scope", "empty", "property") and self._text:
             searched = await self._searched(understood, words)
-            if searched is not None and (not self._analyst or plan.reason != "reference"):
+            if searched is not None:
                 return searched
+        if plan.reason == "reference" and not self._analyst and self._text:
+            pointed = await self._pointed(understood, words)
+            if pointed is not None:
+                return pointed
         if plan.reason in ("words", "scope", "reference") and not self._analyst and not plan.choices and self._asks():
             if (told := await self._from_memory(understood, words, self._text, _FAIR, only_near=True)) is not None:
                 return told
@@ -666,6 +671,13 @@ class _Answering:
             said = text or f"{words.sentence('nothing_found')} {self._from_sources(words)}".rstrip()
             return self._said(understood, Written(said), mode, _NO_ANSWER)
         return self._said(understood, write(None, plan, schema, self._language.name), mode, _NO_ANSWER)
+
+    async def _pointed(self, understood: Understood, words: Wording) -> RuleAnswer | None:
+        """What a message that points to something unsaid may mean: what the person said, or the conversation's documents."""
+        if not self._turn.media_text and (told := await self._from_memory(understood, words, self._text, _SURE)) is not None:
+            return told
+        documents = await self._document_passages(self._text) if self._quotes else []
+        return await self._from_passages(understood, words, self._text) if documents else None
 
 
 EMPTY_SCHEMA = Schema.empty()
@@ -741,8 +753,7 @@ def focus_after(before: Focus, plan: Plan, finding: Finding, language: str) -> F
             properties = (plan.sides[0].property,) if plan.sides[0].property else ()
         case Change():
             years = (plan.since,) if plan.what == "left" else (plan.until,)
-            if len(finding.entities) > MAX_ENTITIES:
-                selection = plan.of
+            entities = () if len(finding.entities) > MAX_ENTITIES else entities  # more than “those” could stand for
         case Describe():
             properties, years = plan.properties, plan.years
             entities = entities or plan.entities

@@ -331,6 +331,8 @@ class Composition:
                 continue
             if any(t == type for t, _ in item.of("property")) and not any(one[0] == type for one in item.of("value")):
                 continue  # a property of the thing itself goes before a value of something that it is linked to
+            if self.asks("when") and any(t == type and self.kind(t, p) == "date" for t, p in item.of("property")):
+                continue  # when do they finish: a date, though what has ended may have a value of that name
             chosen = self._value_of(item, type)
             if chosen is None:
                 continue

@@ -398,7 +398,14 @@ class Lexicon:
         allowed = 2 if len(word) >= 8 else 1
         near = process.extract(word, self._spellable, scorer=OSA.distance, score_cutoff=allowed, limit=8)
         near = [one for one in near if one[0] != word and _is_near(one[0], word)]
-        near.sort(key=lambda one: (one[1], -Indel.normalized_similarity(one[0], word), one[0] not in self._words))
+        near.sort(
+            key=lambda one: (
+                one[1],
+                sorted(one[0]) != sorted(word),
+                -Indel.normalized_similarity(one[0], word),
+                one[0] not in self._words,
+            )
+        )
         return str(near[0][0]) if near else self._mend_stem(word)
 
     def _mend_stem(self, word: str) -> str | None:

@@ -8,7 +8,7 @@ from typing import Literal
 from .composing import MEASURES, Composition, NotUnderstood
 from .language import Language, languages
 from .lexicon import Lexicon
-from .plan import AboutUser, Aggregate, Compose, Focus, Plan, Rank, Select, Talk, Understood, Unknown
+from .plan import AboutUser, Aggregate, Compose, Coverage, Focus, Plan, Rank, Select, Talk, Understood, Unknown
 from .questions import compose
 from .reading import Reading, read
 from .references import NeedsMore, continue_plan, point_back, refer
@@ -16,13 +16,17 @@ from .references import NeedsMore, continue_plan, point_back, refer
 _MENDED = 0.9
 """Certainty that is left for each misspelt word."""
 _LEANS = 0.95
+_OPEN = 6
+"""Words of a message at most that leaves its subject to what was said before."""
 _FRAGMENT = 4
 """Words of a message that may be no more than the name of a thing."""
 _ASIDE = frozenset("small polite question_words pronoun_one pronoun_many filler yes_or_no detail list money place".split())
 """Kinds of words of which a remark beside the question is made, and words that nothing explains."""
 
 
-def understand(text: str, lexicon: Lexicon | None, focus: Focus, language: Language, *, personal: bool = True) -> Understood:
+def understand(
+    text: str, lexicon: Lexicon | None, focus: Focus, language: Language, *, personal: bool = True, spoken: bool = False
+) -> Understood:
     """Understand one message.
 
     Args:
@@ -31,6 +35,7 @@ def understand(text: str, lexicon: Lexicon | None, focus: Focus, language: Langu
         focus: what the conversation is about.
         language: the language of the message.
         personal: whether it may be about the person; `False` once their facts were asked in vain.
+        spoken: whether anything was said before it in the conversation, understood or not.
     """
     text = " ".join(text.split())
     for one in (language, *(other for other in languages().values() if other is not language)):
@@ -41,9 +46,9 @@ def understand(text: str, lexicon: Lexicon | None, focus: Focus, language: Langu
         return Understood(plan=about, language=language.name)
     if language.recognise(text, "order") is not None:
         return Understood(plan=Unknown(reason="unsupported", words=text[:300]), language=language.name)
-    of_data = _of_data(text, lexicon, focus) if lexicon is not None else None
+    of_data = _of_data(text, lexicon, focus, spoken) if lexicon is not None else None
     if of_data is not None and lexicon is not None and isinstance(of_data.plan, Unknown):
-        of_data = _last_question(text, lexicon, focus) or _without_asides(text, lexicon, focus) or of_data
+        of_data = _last_question(text, lexicon, focus, spoken) or _without_asides(text, lexicon, focus, spoken) or of_data
     own = personal and is_own(text, language)
     if of_data is not None and not isinstance(of_data.plan, Unknown) and not own:
         return of_data
@@ -61,7 +66,7 @@ def understand(text: str, lexicon: Lexicon | None, focus: Focus, language: Langu
     return Understood(plan=Unknown(reason="scope", words=text[:300]), language=language.name)
 
 
-def _last_question(text: str, lexicon: Lexicon, focus: Focus) -> Understood | None:
+def _last_question(text: str, lexicon: Lexicon, focus: Focus, spoken: bool) -> Understood | None:
     """The question of a message that says something else before it; `None` where that is not understood either."""
     parts = _sentences(text)
     if len(parts) < 2 or len(parts[-1].split()) < 3:
@@ -70,11 +75,11 @@ def _last_question(text: str, lexicon: Lexicon, focus: Focus) -> Understood | No
         return None  # it asks about what is said before it
     if read(parts[-1], lexicon).has("pronoun_many") or any(_names(part, lexicon) for part in parts[:-1]):
         return None
-    asked = _of_data(parts[-1], lexicon, focus)
+    asked = _of_data(parts[-1], lexicon, focus, spoken)
     return asked if not isinstance(asked.plan, Unknown) else None
 
 
-def _without_asides(text: str, lexicon: Lexicon, focus: Focus) -> Understood | None:
+def _without_asides(text: str, lexicon: Lexicon, focus: Focus, spoken: bool) -> Understood | None:
     """What is asked beside a remark that has nothing of the data: I'm on the train: …; `None` where it is not understood."""
     parts = re.split(r"(?<=[,;:)])\s+|\s+(?=[(])|\s+[-–—]\s+", text)
     kept = list(parts)
@@ -84,7 +89,7 @@ def _without_asides(text: str, lexicon: Lexicon, focus: Focus) -> Understood | N
         kept.pop()
     if len(kept) == len(parts) or _is_aside(" ".join(kept), lexicon):
         return None
-    asked = _of_data(" ".join(kept).rstrip(",;: "), lexicon, focus)
+    asked = _of_data(" ".join(kept).rstrip(",;: "), lexicon, focus, spoken)
     if isinstance(asked.plan, Unknown):
         return None
     return asked.model_copy(update={"certainty": round(asked.certainty * _LEANS, 3)})
@@ -108,7 +113,7 @@ def _names(part: str, lexicon: Lexicon) -> bool:
     )
 
 
-def _of_data(text: str, lexicon: Lexicon, focus: Focus) -> Understood:
+def _of_data(text: str, lexicon: Lexicon, focus: Focus, spoken: bool) -> Understood:
     reading = point_back(read(text, lexicon), focus, lexicon)
     base, named, leans = refer(reading, focus)
     certainty = _MENDED ** len(reading.mended) * (_LEANS if leans else 1.0)
@@ -119,7 +124,7 @@ def _of_data(text: str, lexicon: Lexicon, focus: Focus) -> Understood:
         return Understood(plan=plan, language=lexicon.language.name, leans=leant, certainty=sure, notes=(*notes, *more))
 
     if isinstance(base, Unknown):
-        spoken = focus.plan is not None or focus.entities or focus.quoted is not None or focus.personal
+        spoken = spoken or focus.plan is not None or bool(focus.entities) or focus.quoted is not None or focus.personal
         of_data = reading.has("type", "entity", "value", "property", "superlative", "most", "least")
         if base.reason == "reference" and not spoken and not of_data:
             return result(Unknown(reason="scope", words=text[:300]), 1.0, False)  # nothing was spoken of: will it rain?
@@ -144,7 +149,7 @@ def _of_data(text: str, lexicon: Lexicon, focus: Focus) -> Understood:
         return result(problem.plan.model_copy(update={"detail": {**problem.plan.detail, **about}}), 1.0, leans)
     if focus.quoted is not None and _is_everything(reading, plan):
         return result(Unknown(reason="scope", words=text[:300]), 1.0, leans)  # a word of the text that was spoken of
-    if not leans and _points_nowhere(reading, plan):
+    if not leans and (_points_nowhere(reading, plan) or (spoken and _leaves_open(reading, plan))):
         return result(Unknown(reason="reference", words=text[:200]), 1.0, True)
     return result(plan, made.certainty, leans, tuple(made.notes))
 
@@ -155,6 +160,14 @@ def _points_nowhere(reading: Reading, plan: Plan) -> bool:
     named = reading.has("type", "entity", "value", "coverage", "concept")
     whole = isinstance(plan, Select | Aggregate | Rank) and not plan.of.filters and not plan.of.among
     return points and whole and not named
+
+
+def _leaves_open(reading: Reading, plan: Plan) -> bool:
+    """Whether a message in the midst of a conversation says neither of what it asks nor of when: the cheapest? rating?"""
+    whole = isinstance(plan, Select | Aggregate | Rank) and not plan.of.among
+    listed = isinstance(plan, Coverage) and plan.about == "values"
+    said = reading.has("type", "entity", "year", "relative_years", "each_year", "coverage", "scope")
+    return (whole or listed) and not said and len(reading.tokens) <= _OPEN
 
 
 def _is_everything(reading: Reading, plan: Plan) -> bool:

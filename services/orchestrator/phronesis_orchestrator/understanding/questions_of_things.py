@@ -321,8 +321,9 @@ def _description(made: Composition, type: str, refs: tuple[EntityRef, ...], stat
     properties = made.properties(type)
     if measure == "sum" and any(made.kind(type, one) == "number" for one in properties):
         made.take(*made.open("sum"))  # what does it cost in total
-    if made.has("why", "purpose") or made.asks("why") or _ends_with_for(made):
-        text = _telling_text(made, type, properties or ((expect.property,) if expect else ()))
+    explains = made.says("explain") and len(refs) == 1 and bool(properties)
+    if made.has("why", "purpose") or made.asks("why") or explains or _ends_with_for(made):
+        text = telling_text(made, type, properties or ((expect.property,) if expect else ()))
         made.take(*made.open("purpose", "value"))
         if text is not None:
             return Describe(entities=refs, properties=(text,), years=stated or (year,))
@@ -443,7 +444,7 @@ def _ends_with_for(made: Composition) -> bool:
     return len(tokens) > 2 and made.says("what", tokens[:1]) and made.says("for", tokens[-1:])
 
 
-def _telling_text(made: Composition, type: str, properties: tuple[str, ...]) -> str | None:
+def telling_text(made: Composition, type: str, properties: tuple[str, ...]) -> str | None:
     """The text that answers why or what for: one that is called so, or that is about the property asked for."""
     texts = [one for one in made.view.properties(type) if one.kind == "text" and made.count_known(type, one.name)]
     language = made.reading.language

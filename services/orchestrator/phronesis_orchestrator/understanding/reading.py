@@ -194,7 +194,7 @@ def _is_said(match: Match, tokens: Sequence[Token], explained: set[int]) -> bool
 
 
 def _begins_name(match: Match, tokens: Sequence[Token], lexicon: Lexicon) -> bool:
-    """Whether a name is called by how it begins, and that is no ordinary word: Type 26, Astute, the Carrier programme."""
+    """Whether a name is called by how it begins, and that is no ordinary word: Type 9, Heron, the Merlin programme."""
     run, language = tokens[match.at : match.end], lexicon.language
     if not match.leads or all(_is_small(token, lexicon) for token in run):
         return False

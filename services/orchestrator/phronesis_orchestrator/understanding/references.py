@@ -23,6 +23,7 @@ from .plan import (
     Selection,
     Unknown,
 )
+from .questions_of_things import telling_text
 from .reading import Item, Reading
 
 _FRAGMENT_WORDS = 9
@@ -84,6 +85,8 @@ def refer(reading: Reading, focus: Focus) -> tuple[Selection | Unknown | None, t
         place = ordinal if ordinal < 0 else ordinal - 1
         if -len(listed) <= place < len(listed):
             return None, (listed[place],), True
+    if _next_in_rank(reading, focus) is not None:
+        return None, (), True
     if (things := _so_many(reading, focus)) is not None:
         type = things[0].type
         return Selection(type=type, years=focus.years[-1:] or things[0].years[-1:] or (2000,), among=things), (), True
@@ -99,6 +102,9 @@ def refer(reading: Reading, focus: Focus) -> tuple[Selection | Unknown | None, t
         and first == 10_000
     ):
         return focus.selection, (), True  # and the most expensive one: of those that the last one was the cheapest of
+    if many is not None and isinstance(focus.plan, Rank) and 1 < len(focus.entities) == focus.plan.limit:
+        type = focus.entities[0].type  # which of those are red: of the five that were ranked
+        return Selection(type=type, years=focus.plan.of.years, among=focus.entities), (), True
     if many is not None and focus.selection is not None:
         return focus.selection, (), True
     if many is not None and len(focus.entities) > 1:
@@ -185,7 +191,7 @@ def _is_of_all(reading: Reading, item: Item) -> bool:
 
 
 def _is_complete(reading: Reading) -> bool:
-    """And how many MOD reds were there in 2023? All that it asks is said, whatever it begins with."""
+    """And how many worn ones had that yard in 2023? All that it asks is said, whatever it begins with."""
     return reading.has("count", *MEASURES) and reading.has("year") and reading.has("entity") and reading.has("value")
 
 
@@ -197,7 +203,7 @@ def _implied(reading: Reading, focus: Focus) -> tuple[Selection | None, tuple[En
         or (reading.has("type", "entity", "coverage", "concept") and not _starts_on(reading))
     ):
         return None, (), False
-    told = reading.has("value", "property", "superlative", "relation", "count", "without", "unknown")
+    told = reading.has("value", "property", "superlative", "relation", "count", "without", "unknown", "sum", "mean", "median")
     if not told or reading.has("type"):
         return None, (), False
     if len(focus.entities) == 1 and not reading.has("value", "count", "superlative", *MEASURES):
@@ -214,7 +220,7 @@ def _ordinal(reading: Reading) -> int | None:
     for item in reading.of("ordinals"):
         after = [one for one in reading.items if one.at >= item.end][:1]
         itself = reading.tokens[item.end - 1].folded in reading.language.cues("stand_in")
-        nouns = after and after[0].has("type", "superlative", "year_word", "most", "least", "largest")
+        nouns = after and after[0].has("type", "superlative", "year_word", "most", "least", "largest", "number", "numbers")
         nouns = nouns or (after and after[0].has("property") and not itself)
         if not nouns and not item.has("relative_years") and not reading.has("most", "least", "largest", "superlative", "rank"):
             return int(item.of("ordinals")[0])
@@ -246,12 +252,15 @@ def continue_plan(reading: Reading, lexicon: Lexicon, focus: Focus) -> Plan | No
     made = Composition(reading, lexicon, focus)
     if (told := _members(reading, focus) or _number_of_them(reading, focus) or _as_share(reading, focus)) is not None:
         return told
-    if isinstance(focus.plan, Change) and reading.has("pronoun_many", focus.plan.what) and reading.has("entity", "value"):
+    narrows = reading.has("pronoun_many", "count", focus.plan.what) if isinstance(focus.plan, Change) else False
+    if isinstance(focus.plan, Change) and narrows and reading.has("entity", "value") and not reading.has("type", "year"):
         made.take(*made.open("joined", "left", "pronoun_many", "count", "list"))
         changed = focus.plan.model_copy(update={"count": reading.has("count")})
         if (narrowed := _changed(made, changed)) is not None and not made.left_over():
             return narrowed  # which of the new ones are red
         made = Composition(reading, lexicon, focus)
+    if (told := _asks_why(reading, made, focus) or _next_in_rank(reading, focus)) is not None:
+        return told
     plan = _stepped(made, focus)
     if not _is_fragment(reading):
         compares = reading.has("more", "less", "compare_greater", "compare_less", "difference", "rose", "fell")
@@ -266,6 +275,28 @@ def continue_plan(reading: Reading, lexicon: Lexicon, focus: Focus) -> Plan | No
     if plan == focus.plan and reading.has("question_words") and not reading.has(*stated):
         raise NeedsMore  # “and why?” asks something else, which the same answer does not tell
     return plan
+
+
+def _asks_why(reading: Reading, made: Composition, focus: Focus) -> Plan | None:
+    """Why? The comment on what was last told of a thing."""
+    plan = focus.plan
+    silent = {"question_words", "small", "why", "follow_up", "also", "range", "pronoun_one", "yes_or_no", "purpose", "filler"}
+    asked = {word for item in reading.items for word in item.of("question_words")}
+    if not isinstance(plan, Describe) or len(plan.entities) != 1 or asked != {"why"} or not _only_has(reading, silent):
+        return None
+    told = plan.properties or ((plan.expect.property,) if plan.expect is not None else ())
+    text = telling_text(made, plan.entities[0].type, told) if told else None
+    return Describe(entities=plan.entities, properties=(text,), years=plan.years[-1:]) if text is not None else None
+
+
+def _next_in_rank(reading: Reading, focus: Focus) -> Plan | None:
+    """And the second? What comes after the one that was first."""
+    silent = {"ordinals", "small", "follow_up", "also", "range", "pronoun_one", "pronoun_many", "numbers"}
+    places = [int(n) for item in reading.of("ordinals") for n in item.of("ordinals")]
+    plan = focus.plan
+    if not isinstance(plan, Rank) or plan.limit != 1 or not places or places[0] < 1 or not _only_has(reading, silent):
+        return None
+    return plan.model_copy(update={"position": places[0], "expect": None})
 
 
 def _members(reading: Reading, focus: Focus) -> Plan | None:
@@ -398,7 +429,9 @@ def _is_fragment(reading: Reading) -> bool:
         return True
     if _ordinal(reading) is not None:
         return False
-    if reading.of("pronoun_one", "pronoun_many") and not opened:
+    stands_in = reading.language.cues("stand_in")
+    pronouns = [one for one in reading.of("pronoun_one", "pronoun_many") if one.text.casefold() not in stands_in]
+    if pronouns and not opened:
         return False
     verbs = reading.language.cues("verb") & {token.folded for token in reading.tokens[:1]}
     if opened and _is_complete(reading):
@@ -412,6 +445,8 @@ def _is_fragment(reading: Reading) -> bool:
         return True
     if len(reading.of("type")) == 1 and len(content_of(reading)) == 1:
         return True
+    if reading.has("count") and reading.has("entity", "value") and not reading.has("type", "year", "property", "pronoun_many"):
+        return True  # how many at the second yard
     if reading.has("joined", "left") and reading.items[0].has("follow_up"):
         return True
     if reading.has("count") and len(reading.tokens) <= 3 and not reading.has("type", "property", "entity"):
@@ -459,15 +494,25 @@ def _changed(made: Composition, plan: Plan) -> Plan | None:
     if isinstance(plan, Select | Aggregate | Rank | Change):
         return _changed_set(made, plan, type, years)
     if isinstance(plan, Compare) and (added := made.filters(type)):
-        plan = plan.model_copy(update={"sides": tuple(_with_filters(side, added) for side in plan.sides)})
+        subjects = {(one.property, one.via, one.to) for one in added}
+        held = any((old.property, old.via, old.to) in subjects for side in plan.sides for old in side.of.filters)
+        plan = plan.model_copy(update={"sides": tuple(_with_filters(side, added, held=held) for side in plan.sides)})
         return _with_years(plan, years)
     return _with_years(plan, years) if years else None
 
 
-def _with_filters(side: Aggregate, added: tuple[Filter, ...]) -> Aggregate:
-    """A side of a comparison with conditions in the place of those on the same subject; one that has none stays without."""
+def _with_filters(side: Aggregate, added: tuple[Filter, ...], *, held: bool) -> Aggregate:
+    """A side of a comparison with conditions in the place of those on the same subject.
+
+    Args:
+        held: whether some side has such conditions: one that has none then stays without.
+    """
     new = {(one.property, one.via, one.to): one for one in added}
-    kept = tuple(new.get((old.property, old.via, old.to), old) for old in side.of.filters)
+    known = {(old.property, old.via, old.to) for old in side.of.filters}
+    kept = (
+        *(new.get((old.property, old.via, old.to), old) for old in side.of.filters),
+        *(one for subject, one in new.items() if subject not in known and not held),
+    )
     return side.model_copy(update={"of": side.of.model_copy(update={"filters": kept})})
 
 
@@ -627,7 +672,8 @@ def _changed_set(made: Composition, plan: Select | Aggregate | Rank | Change, ty
         case Change():
             return plan.model_copy(update={"of": of} | ({"since": min(years), "until": max(years)} if len(years) > 1 else {}))
         case Select():
-            if groups:
+            if groups or made.has("count"):
+                made.take(*made.open("count"))
                 return Aggregate(of=of, group_by=groups)
             return plan.model_copy(update={"of": of, "show": properties or plan.show})
     return None
