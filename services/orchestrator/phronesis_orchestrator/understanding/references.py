@@ -343,6 +343,9 @@ def _as_share(reading: Reading, focus: Focus) -> Plan | None:
 def _stepped(made: Composition, focus: Focus) -> Plan | None:
     """By how much? Is that more than in 2020? The figure of the thing last spoken of, held against another year's."""
     plan = focus.plan
+    if isinstance(plan, Compare) and len(plan.sides) == 2 and made.has("difference"):
+        made.take(*made.open("difference", "pronoun_one"))
+        return plan.model_copy(update={"how": "difference", "first": None, "expect": None})
     if isinstance(plan, Rank) and plan.by and len(plan.of.among) == 2 and made.has("difference"):
         made.take(*made.open("difference", "pronoun_one"))
         two = (plan.of.model_copy(update={"among": (one,)}) for one in plan.of.among)
