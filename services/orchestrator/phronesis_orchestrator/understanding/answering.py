@@ -55,7 +55,7 @@ from .plan import (
     Understood,
     Unknown,
 )
-from .planner import asks, is_own, understand
+from .planner import asks, is_own, last_clause, understand
 from .reader import TwinReader
 from .reading import parse_number
 from .schema import Schema
@@ -103,6 +103,8 @@ _FIGURES = frozenset({"count", "sum", "mean", "median", "share", "ratio", "diffe
 """Kinds of words that ask for a figure."""
 _COMPUTED = frozenset({"sum", "mean", "median", "difference", "ratio", "share", "most", "least", "table_most", "table_least"})
 """Those, and extremes, that a text seldom states: who quotes it has not worked it out."""
+_MEANT = 0.35
+"""The least cosine of a question and of what is quoted of the twin."""
 _NO_ANSWER = 0.0
 _SAID = 1.0
 
@@ -297,7 +299,9 @@ class _Answering:
             return False
         told = telling(self._language.tokens(self._text), self._language)
         documents = self._language.cues("handed") | set(self._language.words.get("document", ()))
-        return not self._asks() or all(token.folded in documents for token in told)
+        words = {token.folded for token in self._language.tokens(self._text)}
+        asks = self._asks() or bool(words & (self._language.cues("sort") | self._language.cues("opens")))
+        return not asks or all(token.folded in documents for token in told)
 
     def _from_memory_first(self, plan: Compose) -> bool:
         """Whether an order to explain or sum up may be answered by quoting what is stored."""
@@ -362,7 +366,7 @@ class _Answering:
 
     def _wants_data(self, plan: Plan) -> bool:
         """Whether a message is a request for data that was not understood, and no fact: I am after the schemes of 2021."""
-        begins = any(fold(self._text).startswith(f"{phrase} ") for phrase in self._language.words.get("polite", ()))
+        begins = any(f" {phrase} " in f" {fold(self._text)} " for phrase in self._language.words.get("polite", ()))
         own = self._language.holds(self._text, self._language.words.get("user.question", ()))
         return (begins or not own) and isinstance(plan, Unknown) and plan.detail.get("about") == "data"
 
@@ -485,11 +489,14 @@ class _Answering:
         """Quoted from the conversation's documents, or what memory holds; `None` where nothing supports it."""
         if not self._quotes:
             return None
+        if self._turn.media_text and asks(clause := last_clause(asked), self._language):
+            # Here is the budget. What was spent in total? What hands a document over is not what is asked of it.
+            asked = clause if telling(self._language.tokens(clause), self._language) else asked
         documents = await self._document_passages(asked)
         if not asked.strip():  # a document alone asks for nothing but what it is
             given = await self._quote(asked, documents, given=True)
             return self._quoted(understood, given, words) if given else None
-        if (computed := await self._from_table(understood, words, documents)) is not None:
+        if (computed := await self._from_table(understood, words, documents, asked)) is not None:
             return computed
         found = await self._quote(asked, documents)
         if found and found[0].support >= SURE:
@@ -500,11 +507,14 @@ class _Answering:
         if not self._asks_figure():  # a sentence that shares its words is no figure
             memory = await self._retrieve(asked)
         others = passages_of(memory)
+        if self._says_it() and len(spoken := self._turn.focus.entities) == 1:  # what another thing's text says is not of it
+            key = f"{spoken[0].type}/{spoken[0].id}/"
+            others = [one for one in others if one.kind != ItemKind.NODE.value or one.id.startswith(key)]
         if is_own(asked, self._language):
             others = [one for one in others if one.kind in _PERSONAL]
         elif on_document:  # a text of the twin that shares its words is not what is spoken of
             others = [one for one in others if one.kind != ItemKind.NODE.value]
-        better = await self._quote(asked, others)
+        better = await self._near_enough(asked, await self._quote(asked, others))
         if better:
             return self._quoted(understood, better, words, memory)
         if found:
@@ -514,15 +524,25 @@ class _Answering:
         given = await self._quote(asked, documents, given=True) if self._turn.media_text else ()
         return self._quoted(understood, given, words) if given else None
 
-    async def _from_table(self, understood: Understood, words: Wording, passages: Sequence[Passage]) -> RuleAnswer | None:
+    async def _near_enough(self, asked: str, found: tuple[Quote, ...]) -> tuple[Quote, ...]:
+        """Quotes without those of the twin that share the words of a question, and mean something else."""
+        nodes = [one for one in found if one.passage.kind == ItemKind.NODE.value]
+        cosines = await self._compared(asked, [" ".join(one.sentences) for one in nodes]) if nodes else ()
+        far = {id(one) for one, cosine in zip(nodes, cosines, strict=False) if cosine < _MEANT}
+        return tuple(one for one in found if id(one) not in far)
+
+    async def _from_table(
+        self, understood: Understood, words: Wording, passages: Sequence[Passage], asked: str = ""
+    ) -> RuleAnswer | None:
         """What a table among the documents gives for a question that asks for more than one of its rows."""
         if len(passages) >= _PASSAGES:  # a table of which a part may be missing adds up to nothing
             return None
-        found = await asyncio.to_thread(table_of, self._text, passages, self._language)
-        if found is None and (columns := await asyncio.to_thread(columns_to_measure, self._text, passages, self._language)):
-            cosines = await self._compared(self._text, columns)
+        asked = asked or self._text
+        found = await asyncio.to_thread(table_of, asked, passages, self._language)
+        if found is None and (columns := await asyncio.to_thread(columns_to_measure, asked, passages, self._language)):
+            cosines = await self._compared(asked, columns)
             likely = dict(zip(columns, cosines, strict=True)) if cosines else {}
-            found = await asyncio.to_thread(table_of, self._text, passages, self._language, likely)
+            found = await asyncio.to_thread(table_of, asked, passages, self._language, likely)
         if found is None:
             return None
         passage, computed = found

@@ -664,14 +664,10 @@ class Composition:
             if lead is None and (earlier := self.before(item, ("year",), ("small", "year_word"))) is not None:
                 lead = self.before(earlier, _TIMES, ("small", "year_word"))  # the ones that after 2035 end
                 year = earlier if lead is not None else year
-            if (
-                lead is None
-                and item.has("value")
-                and year is not None
-                and year.has("year")
-                and int(year.of("year")[0]) in known
-            ):
-                continue  # closed in 2022: what it was then, and no date
+            of_report = year is not None and year.has("year") and int(year.of("year")[0]) in known
+            ordered = self.says("by", self.reading.tokens[max(0, item.at - 1) : item.at])
+            if lead is None and of_report and (item.has("value") or ordered):
+                continue  # closed in 2022, the oldest by start date, 2023: the year of the report, and no date
             if year is None or (lead is None and not self._is_verb_of_time(type, item, year, known)):
                 continue
             value = self.year(year, sorted(known))
@@ -950,11 +946,20 @@ def _named_after(made: Composition, type: str) -> tuple[Filter, ...]:
     ]
     parts = [made.name_part(type, item) or "" for item in words]
     together = any(all(part in fold(one.name) for part in parts) for one in made.view.things(type))
-    if not parts or not all(parts) or not together:
+    if not parts or not all(parts) or not together or any(_names_another(made, type, part) for part in parts):
         return ()
     made.take(*words)
     made.certainty = min(made.certainty, GUESSED)
     return tuple(Filter(property="name", op="contains", value=part, words=part) for part in parts)
+
+
+def _names_another(made: Composition, type: str, part: str) -> bool:
+    """Whether a word stands in more names of what things of a type are linked to than of theirs: department for education."""
+    own = [fold(one.name) for one in made.view.things(type)]
+    others = [one for one in made.view.names if one.type != type and made.view.between(type, one.type)]
+    named = [fold(name) for one in others for name in (one.name, *one.aliases) if part in fold(name)]
+    apart = [name for name in named if not any(thing in name for thing in own)]
+    return len(apart) > sum(part in name for name in own)
 
 
 def _named_like(made: Composition, type: str) -> tuple[Filter, ...]:

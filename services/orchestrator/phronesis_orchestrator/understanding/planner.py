@@ -230,7 +230,7 @@ def _sentences(text: str) -> list[str]:
 
 def asks(text: str, language: Language) -> bool:
     """Whether a message is a question, or an order to tell something."""
-    last = re.split(r"[,.;:!–—]\s+", text)[-1]
+    last = last_clause(text)
     if (last != text and _opens_question(last, language)) or language.holds(text, language.cues("wonders")):
         return True  # this came in the post, what is it
     left_open = text.rstrip().endswith(("...", "…"))  # and the day we are back is …
@@ -238,11 +238,18 @@ def asks(text: str, language: Language) -> bool:
     return text.rstrip().endswith("?") or bool(left_open and verbs) or is_question(text, language)
 
 
+def last_clause(text: str) -> str:
+    """What stands behind the last mark of a message: this came in the post, what is it."""
+    return re.split(r"[,.;:!?–—]\s+|\s+-\s+", text)[-1]
+
+
 def _opens_question(clause: str, language: Language) -> bool:
     """Whether a clause begins as a question does, and not as one that belongs to the word before it: who, which is."""
     words = [token.folded for token in language.tokens(clause)]
     if len(words) < 2:
         return False
+    if any(f" {order} " in f" {' '.join(words[:4])} " for order in language.cues("ask")):
+        return True  # here is the report, please tell me who wrote it
     verb = words[1] in language.words.get("yes_or_no", ())
     if (
         len(words) == 3

@@ -61,7 +61,8 @@ def _things(made: Composition) -> tuple[EntityRef, ...]:
     sized = not heads and len(refs) == 2 and _orders_two(made)
     of_set = made.has("count", "superlative", "most", "least", "group", "joined", "left", "share", "ratio")
     of_set = of_set or (type not in owners and _figures_of_others(made, type))
-    if of_set and not sized and not _counts_property(made, type) and not _moves_one(made, refs):
+    year_before = bool(made.named) and len(made.open("year", "relative_years")) == 1 and _begins_yes_or_no(made)
+    if of_set and not sized and not _counts_property(made, type) and not _moves_one(made, refs) and not year_before:
         return ()
     if owners and type not in owners and any(made.view.between(type, owner) for owner in owners):
         return ()
@@ -131,6 +132,8 @@ def of_things(made: Composition) -> Plan | None:
             raise NotUnderstood(Unknown(reason="words", words=words))
     made.take(*items, *(item for item in made.open("type") if item.names_type(type)))
     year = _present_year(made, refs, stated)
+    if (before := _than_before(made, type, refs, stated)) is not None:
+        return before
     if len(refs) > 1 and (better := _which_of_them(made, type, refs, stated or (year,))) is not None:
         return better
     figures = any(made.kind(type, p) == "number" for item in made.open("property") for t, p in item.of("property") if t == type)
@@ -148,6 +151,21 @@ def of_things(made: Composition) -> Plan | None:
             raise NotUnderstood(Unknown(reason="unsupported", words=made.reading.text[:200]))  # a link has one year
         return linked
     return _description(made, type, refs, stated)
+
+
+def _than_before(made: Composition, type: str, refs: tuple[EntityRef, ...], stated: tuple[int, ...]) -> Plan | None:
+    """Was it cheaper in 2020? The figure of one year, held against that of the year last spoken of."""
+    item = next((i for i in made.open("superlative") if any(one[0] == type for one in i.of("superlative"))), None)
+    spoken = made.focus.years[-1:]
+    if item is None or len(refs) != 1 or not made.named or len(stated) != 1 or not spoken or spoken == stated:
+        return None
+    _, property, more = next(one for one in item.of("superlative") if one[0] == type)
+    if not _begins_yes_or_no(made) or made.kind(type, property) != "number":
+        return None
+    made.take(item, *made.open("more", "less"))
+    figures = (Selection(type=type, years=(year,), among=refs) for year in (*stated, *spoken))
+    sides = tuple(Aggregate(of=of, measure="sum", property=property) for of in figures)
+    return Compare(sides=sides, expect="more" if more else "less")
 
 
 def _with_the_last(made: Composition, refs: tuple[EntityRef, ...]) -> tuple[EntityRef, ...]:
@@ -323,7 +341,8 @@ def _description(made: Composition, type: str, refs: tuple[EntityRef, ...], stat
         made.take(*made.open("sum"))  # what does it cost in total
     explains = made.says("explain") and len(refs) == 1 and bool(properties)
     if made.has("why", "purpose") or made.asks("why") or explains or _ends_with_for(made):
-        text = telling_text(made, type, properties or ((expect.property,) if expect else ()))
+        spoken = made.focus.properties if made.named else ()
+        text = telling_text(made, type, properties or ((expect.property,) if expect else spoken))
         made.take(*made.open("purpose", "value"))
         if text is not None:
             return Describe(entities=refs, properties=(text,), years=stated or (year,))
@@ -344,7 +363,7 @@ def _description(made: Composition, type: str, refs: tuple[EntityRef, ...], stat
         properties = (str(made.main_money(type)),)  # has it become more expensive
     if move is not None and not properties and made.named:
         properties = tuple(one for one in made.focus.properties if made.view.property(type, one) is not None)[:1]
-    if len(stated) > 2 and made.has("difference", "between"):
+    if len(stated) > 2 and (made.has("difference", "between") or (move is not None and made.asks("how_much"))):
         stated = (min(stated), max(stated))
     if len(properties) == 2 and len(refs) == 1 and made.has("difference") and len(stated) < 2:
         two = [one for one in properties if made.kind(type, one) == "number"]

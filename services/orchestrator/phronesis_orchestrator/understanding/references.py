@@ -488,6 +488,8 @@ def _changed(made: Composition, plan: Plan) -> Plan | None:
         raise NeedsMore  # and the most expensive one: of the set that this one was of
     if isinstance(plan, Describe):
         properties = made.properties(type)
+        if not properties and made.has("money") and (money := made.main_money(type)) is not None:
+            properties = (money,)  # price tag?
         if properties:
             plan = plan.model_copy(update={"properties": properties, "expect": None, "direction": None, "when": None})
         expected = made.values(type)

@@ -142,6 +142,8 @@ def compute(
         return Computed(measure, "", len(chosen), tuple(rows[n] for n in chosen)) if fits else None
     measured = [name for name in numeric if not years(name)]
     price = _PRICED if language.cues("priced") & {token.folded for token in language.tokens(question)} else _OF_MONEY
+    if price != _PRICED and any(sense.kind == "count" for _, _, sense in language.senses_in(language.tokens(question))):
+        price = -_OF_MONEY  # how many are in stock
     near = sorted(
         (name for name in measured if likely and name in likely),
         key=lambda name: -((likely or {})[name] + price * _is_money(name, cells, language)),
