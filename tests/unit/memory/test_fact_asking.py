@@ -158,6 +158,7 @@ def corrected(said: list[str], correction: str) -> list[tuple[str, str, bool]]:
 
 
 NOT_PEANUTS = ("allergic to", "peanuts", True)
+MOVING, MOVED = "a meeting at 4 Mill Lane on 14 May 2027", "a meeting at 4 Mill Lane on 16 May 2027"
 ON_FRIDAY, ON_THURSDAY = "a meeting with Ada on Friday", "a meeting with Ada on Thursday"
 
 
@@ -172,6 +173,7 @@ ON_FRIDAY, ON_THURSDAY = "a meeting with Ada on Friday", "a meeting with Ada on 
         ("I have " + ON_FRIDAY, "I meant Thursday", [("plans", ON_THURSDAY, False), ("plans", ON_FRIDAY, True)]),
         ("My sister is Mia", "No, Maya", [("sister is", "Maya", False), ("sister is", "Mia", True)]),
         ("Ich wohne in Köln", "Nein, ich meinte Bonn", [("lives in", "Bonn", False)]),
+        ("I have " + MOVING, "I meant 16 May 2027", [("plans", MOVED, False), ("plans", MOVING, True)]),
     ],
 )
 def test_a_correction_is_of_what_was_said_before(said: str, correction: str, right: list[tuple[str, str, bool]]) -> None:

@@ -18,8 +18,8 @@ from .wording import sentence_of
 _WORDS = 8
 """Words that are put in the place of others at most."""
 _SURE = 0.9
-_DATE = re.compile(r"\b\d{1,2}(?:st|nd|rd|th|\.)? (?:of )?[^\W\d]{3,}(?: \d{4})?\b|\b\d{4}-\d\d-\d\d\b")
-"""A day with its month."""
+_DAY = re.compile(r"\b\d{1,2}(?:st|nd|rd|th|\.)? (?:of )?(?P<word>[^\W\d]{3,})(?: \d{4})?\b|\b\d{4}-\d\d-\d\d\b")
+"""What has the form of a day with its month, whose word has to be one."""
 
 
 @dataclass(frozen=True)
@@ -119,14 +119,24 @@ def _with_part(thing: str, old: str, new: str) -> str | None:
 
 def _swapped(thing: str, new: str, language: Language) -> str | None:
     """`thing` with one date, weekday, month or number in place of another."""
-    if _DATE.fullmatch(new) and (dated := _DATE.search(thing)) is not None:
-        return thing[: dated.start()] + new + thing[dated.end() :]
+    if _is_day(new, language):
+        dated = next((found for found in _DAY.finditer(thing) if _is_day(found[0], language)), None)
+        if dated is not None:
+            return thing[: dated.start()] + new + thing[dated.end() :]
     for group in language.raw.get("swaps") or ():
         if new.casefold() in group:
             for word in thing.split():
                 if word.casefold().strip(",.") in group and len(thing.split()) > 1:
                     return _with_part(thing, word.strip(",."), new)
     return None
+
+
+def _is_day(text: str, language: Language) -> bool:
+    """Whether a text is a day with its month: 14 May 2027, and not 4 Mill."""
+    found = _DAY.fullmatch(text)
+    if found is None or found["word"] is None:
+        return found is not None
+    return any(found["word"].casefold() in group for group in language.raw.get("swaps") or ())
 
 
 def _shape(text: str) -> str:
