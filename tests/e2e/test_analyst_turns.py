@@ -104,6 +104,7 @@ async def test_tier_1_stands_first_in_every_prompt(desk: Desk) -> None:
     await desk.ask("How many projects are there in 2023?")
     prompts = [(call.request or {})["messages"][0]["content"] for call in desk.model.calls]
     assert {call.purpose for call in desk.model.calls} == {"classify", "tools"}
+    assert len({call.step for call in desk.model.calls}) == 6  # a call that is tried again is the same step
     assert {prompt[:2_000] for prompt in prompts} == {prompts[0][:2_000]}
     assert "cognitive digital twin" in prompts[0][:2_000]
 
