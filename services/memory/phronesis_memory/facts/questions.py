@@ -338,7 +338,7 @@ def nearest(question: str, found: Sequence[tuple[StoredFact, float]], language: 
         and (points >= best - _BESIDE or fact.predicate in (newest.predicate, NOTED))
     ]
     since = [
-        (points, fact)
+        fact
         for points, fact in scored
         if fact.predicate == NOTED
         and fact.valid_from > newest.valid_from
@@ -346,14 +346,11 @@ def nearest(question: str, found: Sequence[tuple[StoredFact, float]], language: 
         and language.holds("changes", expand(fact.object, language))
     ]
     if since:  # what it became, and then what it was
-        before, newest = newest, max(since, key=lambda one: one[1].valid_from)[1]
+        before, newest = newest, max(since, key=lambda fact: fact.valid_from)
         turn = newest.evidence[-1].turn_id
-        beside = [
-            fact for _, fact in scored if fact.predicate == NOTED and turn is not None and fact.evidence[-1].turn_id == turn
-        ]
-        same = [*(fact for fact in beside if fact is not newest), before]
+        noted = [fact for _, fact in scored if fact.predicate == NOTED and turn is not None]
+        same = [*(fact for fact in noted if fact.evidence[-1].turn_id == turn), before]
     several = predicate_of(newest.predicate).values == "many" and newest.predicate != NOTED
-    several = several and not since
     same += [fact for _, fact in scored if several and fact.predicate == newest.predicate and fact.subject == newest.subject]
     same = [fact for fact in dict.fromkeys(same) if fact is not newest]
     sure = _CLOSE_SURE if best >= _CLOSE else _FAIR_SURE if best >= _FAIR else _NEAR_SURE

@@ -428,7 +428,7 @@ class _Answering:
         if source.kind in ATTACHED:
             found_passages = await self._document_passages(f"{self._text} {source.asked}")
             passages = [replace(one, score=one.score + (one.id == source.id)) for one in found_passages]
-            if (computed := await self._from_table(understood, words, passages)) is not None:
+            if (computed := await self._from_table(understood, words, passages, self._text)) is not None:
                 return computed
         else:
             memory = await self._retrieve(self._text, source.asked)
@@ -485,14 +485,21 @@ class _Answering:
             return told
         return await self._from_passages(understood, words, text or self._text)
 
-    async def _from_passages(self, understood: Understood, words: Wording, asked: str) -> RuleAnswer | None:
-        """Quoted from the conversation's documents, or what memory holds; `None` where nothing supports it."""
+    async def _from_passages(
+        self, understood: Understood, words: Wording, asked: str, documents: list[Passage] | None = None
+    ) -> RuleAnswer | None:
+        """Quoted from the conversation's documents, or what memory holds; `None` where nothing supports it.
+
+        Args:
+            documents: passages of the documents, where they were looked for already.
+        """
         if not self._quotes:
             return None
         if self._turn.media_text and asks(clause := last_clause(asked), self._language):
             # Here is the budget. What was spent in total? What hands a document over is not what is asked of it.
             asked = clause if telling(self._language.tokens(clause), self._language) else asked
-        documents = await self._document_passages(asked)
+        if documents is None:
+            documents = await self._document_passages(asked)
         if not asked.strip():  # a document alone asks for nothing but what it is
             given = await self._quote(asked, documents, given=True)
             return self._quoted(understood, given, words) if given else None
@@ -532,12 +539,11 @@ class _Answering:
         return tuple(one for one in found if id(one) not in far)
 
     async def _from_table(
-        self, understood: Understood, words: Wording, passages: Sequence[Passage], asked: str = ""
+        self, understood: Understood, words: Wording, passages: Sequence[Passage], asked: str
     ) -> RuleAnswer | None:
         """What a table among the documents gives for a question that asks for more than one of its rows."""
         if len(passages) >= _PASSAGES:  # a table of which a part may be missing adds up to nothing
             return None
-        asked = asked or self._text
         found = await asyncio.to_thread(table_of, asked, passages, self._language)
         if found is None and (columns := await asyncio.to_thread(columns_to_measure, asked, passages, self._language)):
             cosines = await self._compared(asked, columns)
@@ -697,7 +703,7 @@ class _Answering:
         if not self._turn.media_text and (told := await self._from_memory(understood, words, self._text, _SURE)) is not None:
             return told
         documents = await self._document_passages(self._text) if self._quotes else []
-        return await self._from_passages(understood, words, self._text) if documents else None
+        return await self._from_passages(understood, words, self._text, documents) if documents else None
 
 
 EMPTY_SCHEMA = Schema.empty()

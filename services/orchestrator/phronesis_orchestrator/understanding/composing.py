@@ -846,13 +846,9 @@ class Composition:
 
     def name_part(self, type: str, item: Item) -> str | None:
         """What names of a type have in common with a word: `embass` for embassies; `None` where no name has it."""
-        stems = {token.stem for token in self.reading.tokens[item.at : item.end]}
-        said = [
-            token.folded
-            for one in self.view.things(type)
-            for token in self.reading.language.tokens(one.name)
-            if token.stem in stems
-        ]
+        stem = self.reading.tokens[item.at].stem
+        names = {ref.name for ref in self.lexicon.holding(stem) if ref.type == type}
+        said = [one.folded for name in names for one in self.reading.language.tokens(name) if one.stem == stem]
         shortest = min(said, key=len, default="")
         alike = min((Prefix.similarity(shortest, one) for one in said), default=0)
         return shortest[:alike] if alike > 2 else None
@@ -945,21 +941,22 @@ def _named_after(made: Composition, type: str) -> tuple[Filter, ...]:
         item for item in made.reading.items if not item.senses and made.reading.tokens[max(0, item.at - 1)].folded in spelt
     ]
     parts = [made.name_part(type, item) or "" for item in words]
-    together = any(all(part in fold(one.name) for part in parts) for one in made.view.things(type))
-    if not parts or not all(parts) or not together or any(_names_another(made, type, part) for part in parts):
+    if not parts or not all(parts) or any(_names_another(made, type, item) for item in words):
+        return ()
+    names = {fold(ref.name) for ref in made.lexicon.holding(made.reading.tokens[words[0].at].stem) if ref.type == type}
+    if not any(all(part in name for part in parts) for name in names):
         return ()
     made.take(*words)
     made.certainty = min(made.certainty, GUESSED)
     return tuple(Filter(property="name", op="contains", value=part, words=part) for part in parts)
 
 
-def _names_another(made: Composition, type: str, part: str) -> bool:
+def _names_another(made: Composition, type: str, item: Item) -> bool:
     """Whether a word stands in more names of what things of a type are linked to than of theirs: department for education."""
-    own = [fold(one.name) for one in made.view.things(type)]
-    others = [one for one in made.view.names if one.type != type and made.view.between(type, one.type)]
-    named = [fold(name) for one in others for name in (one.name, *one.aliases) if part in fold(name)]
-    apart = [name for name in named if not any(thing in name for thing in own)]
-    return len(apart) > sum(part in name for name in own)
+    held = made.lexicon.holding(made.reading.tokens[item.at].stem)
+    own = {fold(ref.name) for ref in held if ref.type == type}
+    others = [fold(ref.name) for ref in held if ref.type != type and made.view.between(type, ref.type)]
+    return sum(not any(name in other for name in own) for other in others) > len(own)
 
 
 def _named_like(made: Composition, type: str) -> tuple[Filter, ...]:

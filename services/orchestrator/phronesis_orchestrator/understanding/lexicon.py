@@ -371,6 +371,11 @@ class Lexicon:
         """Whether a word stands anywhere in the lexicon or the language."""
         return token.stem in self.stems or token.folded in self._words
 
+    def holding(self, stem: str) -> list[EntityRef]:
+        """The things in whose names a word stands, a thing once for each of its names."""
+        senses = (sense for number in self._holding.get(stem, ()) for sense in self._names[number].senses)
+        return [ref for sense in senses if sense.kind == "entity" for ref in sense.value]
+
     def may_name(self, token: Token) -> bool:
         """Whether a word stands in a name of the data, is written as one, or is in no dictionary."""
         capital = token.start > 0 and token.text[:1].isupper() and not self.language.cues("capital_nouns")
@@ -442,6 +447,7 @@ _APART = frozenset({"since", "until", "before", "after", "between", "not", "with
 
 
 def _begins(said: Sequence[str], name: tuple[str, ...]) -> bool:
+    """Whether a name begins with a word, or holds several in a row."""
     size = len(said)
     places = range(len(name) - size + 1) if size > 1 else (0,)
     return any(name[at : at + size] == tuple(said) for at in places)

@@ -73,7 +73,7 @@ def _last_question(text: str, lexicon: Lexicon, focus: Focus, spoken: bool) -> U
         return None
     if lexicon.language.cues("pronoun") & {token.folded for token in lexicon.language.tokens(parts[-1])}:
         return None  # it asks about what is said before it
-    if read(parts[-1], lexicon).has("pronoun_many") or any(_names(part, lexicon) for part in parts[:-1]):
+    if read(parts[-1], lexicon).has("pronoun_many") or any(_may_name(read(part, lexicon), lexicon) for part in parts[:-1]):
         return None
     asked = _of_data(parts[-1], lexicon, focus, spoken)
     return asked if not isinstance(asked.plan, Unknown) else None
@@ -100,17 +100,13 @@ def _is_aside(part: str, lexicon: Lexicon) -> bool:
     reading = read(part, lexicon)
     if not all({sense.kind for sense in item.senses} <= _ASIDE for item in reading.items):
         return False
-    strange = [token for item in reading.items if not item.senses for token in reading.tokens[item.at : item.end]]
-    speaks = _words(part, lexicon.language, "statement")
-    return not strange or (speaks and not any(lexicon.may_name(token) for token in strange))
+    explained = all(item.senses for item in reading.items)
+    return explained or (_words(part, lexicon.language, "statement") and not _may_name(reading, lexicon))
 
 
-def _names(part: str, lexicon: Lexicon) -> bool:
-    """Whether a sentence has a word that nothing explains and that stands in names of the data: let's do defence."""
-    reading = read(part, lexicon)
-    return any(
-        lexicon.may_name(token) for item in reading.items if not item.senses for token in reading.tokens[item.at : item.end]
-    )
+def _may_name(reading: Reading, lexicon: Lexicon) -> bool:
+    """Whether a word that nothing explains may be a name or a subject of the data: let's do defence."""
+    return any(lexicon.may_name(reading.tokens[item.at]) for item in reading.items if not item.senses)
 
 
 def _of_data(text: str, lexicon: Lexicon, focus: Focus, spoken: bool) -> Understood:

@@ -310,7 +310,7 @@ def _compared(made: Composition, of: Selection, groups: tuple[GroupBy, ...]) -> 
 
 def _predicated(made: Composition, conditions: list[Filter]) -> list[Filter]:
     """What share of ICT projects is amber: of conditions before and after the noun, those after it are the part."""
-    head = next((item for item in made.reading.of("type") if item.names_type(conditions[0].to or "") or item.has("type")), None)
+    head = next(iter(made.reading.of("type")), None)
     behind = [
         one
         for one in conditions

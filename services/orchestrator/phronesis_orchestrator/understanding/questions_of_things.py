@@ -359,8 +359,9 @@ def _description(made: Composition, type: str, refs: tuple[EntityRef, ...], stat
     if move is not None and properties and not _has_order(made, type, properties[0]):
         made.take(*made.open(*MOVES))
         move = None  # under which category does it fall?
-    if move in ("rose", "fell") and not properties and expect is None and not made.named and made.main_money(type):
-        properties = (str(made.main_money(type)),)  # has it become more expensive
+    unnamed = move in ("rose", "fell") and not properties and expect is None and not made.named
+    if unnamed and (money := made.main_money(type)) is not None:
+        properties = (money,)  # has it become more expensive
     if move is not None and not properties and made.named:
         properties = tuple(one for one in made.focus.properties if made.view.property(type, one) is not None)[:1]
     if len(stated) > 2 and (made.has("difference", "between") or (move is not None and made.asks("how_much"))):

@@ -119,8 +119,10 @@ def _mend(tokens: Sequence[Token], lexicon: Lexicon) -> tuple[tuple[Token, ...],
 
 def _is_slip(token: Token, better: str, language: Language) -> bool:
     """Whether a word was meant to be another: it is in no dictionary, or has two letters of a word such as “from” swapped."""
-    swapped = sorted(better) == sorted(token.folded) and language.stem(better) in {key[0] for key in language.phrases if key}
-    return swapped or not language.is_word(token.text)
+    if not language.is_word(token.text):
+        return True
+    stem = language.stem(better)
+    return sorted(better) == sorted(token.folded) and any(key[0] == stem for key in language.phrases)
 
 
 def _phrases(tokens: Sequence[Token], lexicon: Lexicon) -> Iterator[Item]:

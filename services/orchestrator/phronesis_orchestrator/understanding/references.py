@@ -55,7 +55,7 @@ def _with_condition(reading: Reading, focus: Focus, lexicon: Lexicon) -> Reading
     pointing = reading.language.cues("pointing") | reading.language.cues("called")
     if len(linked) != 1 or len(reading.of("type")) < 2 or reading.has("entity"):
         return reading
-    ref = next((one for one in lexicon.view.names if one.type == linked[0].to and one.id == linked[0].value), None)
+    ref = next((one for one in lexicon.view.things(linked[0].to or "") if one.id == linked[0].value), None)
     for n, item in enumerate(items):
         lead = reading.tokens[item.at - 1].folded if item.at else ""
         if ref is not None and lead in pointing and item.names_type(ref.type):
@@ -252,14 +252,8 @@ def continue_plan(reading: Reading, lexicon: Lexicon, focus: Focus) -> Plan | No
     made = Composition(reading, lexicon, focus)
     if (told := _members(reading, focus) or _number_of_them(reading, focus) or _as_share(reading, focus)) is not None:
         return told
-    narrows = reading.has("pronoun_many", "count", focus.plan.what) if isinstance(focus.plan, Change) else False
-    if isinstance(focus.plan, Change) and narrows and reading.has("entity", "value") and not reading.has("type", "year"):
-        made.take(*made.open("joined", "left", "pronoun_many", "count", "list"))
-        changed = focus.plan.model_copy(update={"count": reading.has("count")})
-        if (narrowed := _changed(made, changed)) is not None and not made.left_over():
-            return narrowed  # which of the new ones are red
-        made = Composition(reading, lexicon, focus)
-    if (told := _asks_why(reading, made, focus) or _next_in_rank(reading, focus)) is not None:
+    told = _narrowed(Composition(reading, lexicon, focus)) or _asks_why(made) or _next_in_rank(reading, focus)
+    if told is not None:
         return told
     plan = _stepped(made, focus)
     if not _is_fragment(reading):
@@ -277,9 +271,21 @@ def continue_plan(reading: Reading, lexicon: Lexicon, focus: Focus) -> Plan | No
     return plan
 
 
-def _asks_why(reading: Reading, made: Composition, focus: Focus) -> Plan | None:
+def _narrowed(made: Composition) -> Plan | None:
+    """Which of the new ones are red? What came, left or moved, of those alone."""
+    plan, reading = made.focus.plan, made.reading
+    if not isinstance(plan, Change) or not reading.has("entity", "value") or reading.has("type", "year"):
+        return None
+    if not reading.has("pronoun_many", "count", plan.what):
+        return None
+    made.take(*made.open("joined", "left", "pronoun_many", "count", "list"))
+    narrowed = _changed(made, plan.model_copy(update={"count": reading.has("count")}))
+    return narrowed if not made.left_over() else None
+
+
+def _asks_why(made: Composition) -> Plan | None:
     """Why? The comment on what was last told of a thing."""
-    plan = focus.plan
+    plan, reading = made.focus.plan, made.reading
     silent = {"question_words", "small", "why", "follow_up", "also", "range", "pronoun_one", "yes_or_no", "purpose", "filler"}
     asked = {word for item in reading.items for word in item.of("question_words")}
     if not isinstance(plan, Describe) or len(plan.entities) != 1 or asked != {"why"} or not _only_has(reading, silent):
