@@ -282,9 +282,24 @@ def test_the_sentence_that_is_nearest_is_told_where_nothing_answers() -> None:
     assert near("when do I set off?", (bell, 0.1), (train, 0.35)) == ["My train leaves at 7:40 on Tuesday"]
 
 
-def test_of_sentences_that_are_as_near_the_newer_one_is_told() -> None:
+def test_of_sentences_that_are_as_near_the_newer_one_is_told_first() -> None:
     old, new = noted("I go climbing on Wednesdays", "I switched to Fridays for climbing")
-    assert near("on which day do I climb", (old, 0.7), (new, 0.66)) == ["I switched to Fridays for climbing"]
+    assert near("on which day do I climb", (old, 0.7), (new, 0.66)) == [
+        "I switched to Fridays for climbing",
+        "I go climbing on Wednesdays",
+    ]
+
+
+def test_the_four_sentences_that_come_nearest_are_told_unless_they_are_far_behind_the_first() -> None:
+    said = ["My boat has 3 masts", "Its berth is in Cork", "My piano is in the hall", "My aunt is in Kiel", "My bell is broken"]
+    first, second, far, third, fourth = noted(*said)
+    found = near("how is the sailing?", (first, 0.6), (second, 0.35), (far, 0.2), (third, 0.3), (fourth, 0.25))
+    assert found == [said[0], said[1], said[3], said[4]]
+
+
+def test_what_says_no_more_than_the_question_does_is_not_the_nearest() -> None:
+    [name, sport] = known("My son is called Kofi", "My son plays chess")
+    assert near("what game does Kofi play?", (name, 0.5), (sport, 0.4)) == ["chess", "Kofi"]
 
 
 def test_what_was_said_since_of_a_change_is_told_before_what_was_so() -> None:

@@ -27,7 +27,7 @@ _NAME = 3
 """Words of a name that is written without capitals, at most."""
 _FEWEST, _MOST = 3, 40
 """Words of a sentence that is kept as it was said."""
-_SAID_ALREADY = 0.5
+_SAID_ALREADY = 0.75
 """The share of a sentence's words that statements have to hold for it to need no note."""
 _BY_RULE = 0.9
 """How sure a rule is: it takes the words as they stand."""
@@ -81,7 +81,7 @@ def extract_statements(text: str, language: str | Language | None = None) -> tup
 _PARTICIPLE = 4
 """Letters of a word that may be a verb of what happened."""
 _BEGINNING, _SUBJECT = 5, 3
-"""Words in which a sentence that is not of the speaker has its verb, and in which it names somebody of theirs."""
+"""Words in which a sentence that is not of the speaker has a verb that only its ending shows, or names somebody of theirs."""
 
 
 def note_the_rest(text: str, stated: Sequence[Statement], language: str | Language | None = None) -> tuple[Statement, ...]:
@@ -113,17 +113,29 @@ def _is_told(sentence: str, plain: str, language: Language) -> bool:
     if language.holds("wishes", plain) and ":" not in sentence and not set(language.words("asking")) & set(words[:_FEWEST]):
         return not language.any_of("tasks").match(plain)
     other = ("openers", "tasks", "hypothetical", "requests", "opinions")
-    asks = set(language.words("asking")) & set(words[:_FEWEST])
-    if asks or any(language.any_of(key).match(plain) for key in other) or _is_reported(plain, language):
+    if not _leaves_out_who(words, language):
+        asks = set(language.words("asking")) & set(words[:_FEWEST])
+        if asks or any(language.any_of(key).match(plain) for key in other):
+            return False
+    if _is_reported(plain, language) and not language.holds("advice", plain):
         return False
     own = {*language.words("first"), *language.words("my"), *language.words("me")}
     if own & set(words):
         return True
     verbs = {*language.words("auxiliaries"), *language.words("modals"), *language.words("happened")}
+    happened = any(
+        len(word) > _PARTICIPLE and word[0].islower() and word.endswith(language.words("participles"))
+        for word in plain.split()[:_BEGINNING]
+    )
     definite = words[0] in {*language.words("articles"), *language.words("definite")}
-    first = words if definite else words[:_BEGINNING]
-    happened = any(len(word) > _PARTICIPLE and word.endswith(language.words("participles")) for word in first)
+    comma = next((at for at, word in enumerate(words) if word.endswith(",")), len(words))
+    first = words if definite else [word.rstrip(",") for word in words[: comma + 1]]
     return bool(verbs & set(first)) or happened or any(word in language.relations for word in words[:_SUBJECT])
+
+
+def _leaves_out_who(words: Sequence[str], language: Language) -> bool:
+    """Whether a sentence begins with its verb because the “I” before it was left out: was told to rest."""
+    return words[0] in language.words("auxiliaries") and words[1].endswith(language.words("participles"))
 
 
 def _plain(sentence: str, language: Language, *, expanded: bool = True) -> str:
@@ -136,7 +148,13 @@ def _plain(sentence: str, language: Language, *, expanded: bool = True) -> str:
 
 def _is_held(plain: str, held: Set[str], language: Language) -> bool:
     """Whether most words of a sentence are held, and every name and number."""
-    small = {*language.marks, *language.words("first"), *language.words("my"), *language.words("articles")}
+    small = {
+        *language.marks,
+        *language.words("first"),
+        *language.words("my"),
+        *language.words("articles"),
+        *language.words("naming"),
+    }
     words = [word for word in plain.split() if word.casefold() not in small]
     own = {stem for word in words for stem in stems(word)}
     exact = {

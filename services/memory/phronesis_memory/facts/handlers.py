@@ -32,7 +32,18 @@ from .forgetting import PostgresForgettings
 from .imports import read_import
 from .language import Language, language_of, prepare
 from .predicates import NOTED, normalize, predicate_of
-from .questions import ABOUT, EVERYTHING, Wanted, answers_yes, choose, names_of, nearest, read_question, without_past
+from .questions import (
+    ABOUT,
+    EVERYTHING,
+    Wanted,
+    answers_yes,
+    choose,
+    names_of,
+    nearest,
+    read_question,
+    tells_change,
+    without_past,
+)
 from .secrets import has_secret
 from .store import PostgresFacts
 from .wording import USER, words_to_user
@@ -182,9 +193,12 @@ class FactHandlers:
         ]
         shown = {fact.id: one for fact, one in behind.values()}
         told = nearest(request.question, near, language)
+        changed = bool(told) and tells_change(told[0][0], language)
         return tuple(
             facts.AnsweringFact(
-                fact=shown[fact.id], words=_words_in_order(fact, told[0][0], language, past=False), confidence=sure
+                fact=shown[fact.id],
+                words=_words_in_order(fact, told[0][0] if changed else fact, language, past=False),
+                confidence=sure,
             )
             for fact, sure in told
         )

@@ -30,9 +30,9 @@ _ADJECTIVES = 2
 """Words by which a predicate may be closer than what is asked for."""
 _SHARED, _AS_NEAR = 0.25, 0.08
 """What it adds to a cosine if a fact holds every word of the question, and sums that are as near as each other."""
-_BESIDE, _MOST_NEAR = 0.25, 3
-"""How much less near a fact of the same message may be, and facts that are told at most."""
-_SINCE = 0.4
+_BESIDE, _PART, _MOST_NEAR = 0.25, 0.4, 4
+"""How much less near a fact of the same message may be, what part of the best sum others need, and facts told at most."""
+_SINCE = 0.6
 """How much less near a sentence may be that tells a change and was said later."""
 _NEAR, _NEAR_SURE = 0.15, 0.4
 _FAIR, _FAIR_SURE = 0.35, 0.45
@@ -308,53 +308,51 @@ def _share_words(wanted: Wanted, facts: Sequence[StoredFact]) -> list[tuple[Stor
 
 
 def nearest(question: str, found: Sequence[tuple[StoredFact, float]], language: Language) -> list[tuple[StoredFact, float]]:
-    """What comes nearest to a question that nothing answers: the newest fact of those that are as near, with what was said in
-    one breath with it and is near too; or none.
+    """What comes nearest to a question that nothing answers: the newest fact of those that are as near, then what comes near
+    too; a small embedder often puts the answer second or third. What became of it since comes before what was so.
 
     Args:
         found: facts, each with the cosine of its text and the question.
 
     Returns:
-        Each fact with how sure it is that it answers, 0 to 1.
+        Each fact with how sure it is that it answers, 0 to 1; empty where nothing is near.
     """
     asked = frozenset(stems(expand(question, language))) - _plain(language)
 
     def score(fact: StoredFact, cosine: float) -> float:
-        return cosine + (_SHARED * len(asked & set(stems(fact.text))) / len(asked) if asked else 0.0)
+        shared = _SHARED * len(asked & set(stems(fact.text))) / len(asked) if asked else 0.0
+        known = fact.predicate != NOTED and set(stems(fact.object)) <= asked  # it says no more than the question does
+        return cosine + shared - (_SHARED if known else 0.0)
 
     fit = [one for one in found if one[0].subject != USER or all(sort.fits(question, one[0].object) for sort in language.sorts)]
-    scored = [(score(*one), one[0]) for one in fit]
-    best = max((points for points, _ in scored), default=0.0)
+    scored = sorted(((score(*one), one[0]) for one in fit), key=lambda one: -one[0])
+    best = scored[0][0] if scored else 0.0
     if best < _NEAR:
         return []
     newest = max((fact for points, fact in scored if points >= best - _AS_NEAR), key=lambda fact: fact.valid_from)
-    turn = newest.evidence[-1].turn_id
-    same = [
-        fact
-        for points, fact in sorted(scored, key=lambda one: -one[0])
-        if fact is not newest
-        and turn is not None
-        and fact.evidence[-1].turn_id == turn
-        and (points >= best - _BESIDE or fact.predicate in (newest.predicate, NOTED))
-    ]
     since = [
         fact
         for points, fact in scored
-        if fact.predicate == NOTED
-        and fact.valid_from > newest.valid_from
-        and points >= best - _SINCE
-        and language.holds("changes", expand(fact.object, language))
+        if fact.valid_from > newest.valid_from and points >= best - _SINCE and tells_change(fact, language)
     ]
-    if since:  # what it became, and then what it was
-        before, newest = newest, max(since, key=lambda fact: fact.valid_from)
-        turn = newest.evidence[-1].turn_id
-        noted = [fact for _, fact in scored if fact.predicate == NOTED and turn is not None]
-        same = [*(fact for fact in noted if fact.evidence[-1].turn_id == turn), before]
+    first = max(since, key=lambda fact: fact.valid_from, default=newest)
     several = predicate_of(newest.predicate).values == "many" and newest.predicate != NOTED
-    same += [fact for _, fact in scored if several and fact.predicate == newest.predicate and fact.subject == newest.subject]
-    same = [fact for fact in dict.fromkeys(same) if fact is not newest]
+
+    def belongs(fact: StoredFact, points: float) -> bool:
+        turn = newest.evidence[-1].turn_id
+        with_it = turn is not None and fact.evidence[-1].turn_id == turn and points >= best - _BESIDE
+        alike = several and (fact.predicate, fact.subject) == (newest.predicate, newest.subject)
+        return points >= best * _PART or with_it or alike
+
+    others = [newest, *(fact for points, fact in scored if belongs(fact, points))]
+    told = [first, *(fact for fact in dict.fromkeys(others) if fact is not first)]
     sure = _CLOSE_SURE if best >= _CLOSE else _FAIR_SURE if best >= _FAIR else _NEAR_SURE
-    return [(fact, sure) for fact in (newest, *same[: _MOST_NEAR - 1])]
+    return [(fact, sure) for fact in told[:_MOST_NEAR]]
+
+
+def tells_change(fact: StoredFact, language: Language) -> bool:
+    """Whether a fact is a sentence that says that something is no longer as it was."""
+    return fact.predicate == NOTED and language.holds("changes", expand(fact.object, language))
 
 
 def names_of(subject: str, facts: Sequence[StoredFact]) -> tuple[str, ...]:

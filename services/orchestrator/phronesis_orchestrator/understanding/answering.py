@@ -80,6 +80,8 @@ from .writer import write
 
 log = logging.getLogger(__name__)
 
+_FEW = 3
+"""Words of a question that says too little by itself."""
 _SHORT = 8
 """Words of a message that may have its subject in the message before."""
 _PASSAGES = 12
@@ -237,9 +239,12 @@ class _Answering:
 
     async def _by_kind(self, understood: Understood, lexicon: Lexicon | None, schema: Schema, words: Wording) -> RuleAnswer:
         plan = understood.plan
-        if self._turn.focus.personal and self._goes_on(plan):
+        if self._turn.focus.personal and self._goes_on(understood):
             told = await self._from_memory(understood, words, self._text, _SURE)
-            told = told or await self._from_memory(understood, words, self._with_question_before(), _NEAR, only_near=True)
+            if told is None:
+                asked = self._with_question_before() if self._says_little() else self._text
+                least = _FAIR if isinstance(plan, DATA_PLANS) else _NEAR
+                told = await self._from_memory(understood, words, asked, least, only_near=True)
             if told is not None:
                 return told
         quoted = self._turn.focus.quoted
@@ -446,18 +451,26 @@ class _Answering:
         places = self._language.cues("place")
         return any(one.folded in places for one in tokens) and not telling(tokens, self._language) and not self._asks_figure()
 
-    def _goes_on(self, plan: Plan) -> bool:
+    def _goes_on(self, understood: Understood) -> bool:
         """Whether a message is short, and begins as a follow-up does or is a question that says too little by itself."""
-        tokens = self._language.tokens(self._text)
-        first = self._language.phrases.get((tokens[0].stem,), ()) if tokens else ()
-        follows = any(sense.kind == "follow_up" for sense in first)
-        asks = self._asks()
+        plan, tokens = understood.plan, self._language.tokens(self._text)
+        follows, asks = self._follows(), self._asks()
         if isinstance(plan, Unknown) and asks and plan.reason == "reference":
             return True  # what it points to was said by the person
         own = self._language.holds(self._text, self._language.words.get("user.statement", ()))
         return len(tokens) <= _SHORT and (
-            (isinstance(plan, Unknown) and (follows or asks)) or (isinstance(plan, DATA_PLANS) and (follows or own))
+            (isinstance(plan, Unknown) and (follows or asks))
+            or (isinstance(plan, DATA_PLANS) and (follows or own or understood.certainty < 1.0))
         )
+
+    def _follows(self) -> bool:
+        tokens = self._language.tokens(self._text)
+        first = self._language.phrases.get((tokens[0].stem,), ()) if tokens else ()
+        return any(sense.kind == "follow_up" for sense in first)
+
+    def _says_little(self) -> bool:
+        """Whether a question is not whole without the one before it."""
+        return self._follows() or self._says_it() or len(self._text.split()) <= _FEW
 
     def _asks(self) -> bool:
         return asks(self._text, self._language)

@@ -20,6 +20,8 @@ _OPEN = 6
 """Words of a message at most that leaves its subject to what was said before."""
 _FRAGMENT = 4
 """Words of a message that may be no more than the name of a thing."""
+_OF_DATA = ("type", "entity", "value", "property", "superlative", "most", "least")
+"""Kinds of words that speak of what is on record."""
 _ASIDE = frozenset("small polite question_words pronoun_one pronoun_many filler yes_or_no detail list money place".split())
 """Kinds of words of which a remark beside the question is made, and words that nothing explains."""
 
@@ -121,7 +123,7 @@ def _of_data(text: str, lexicon: Lexicon, focus: Focus, spoken: bool) -> Underst
 
     if isinstance(base, Unknown):
         spoken = spoken or focus.plan is not None or bool(focus.entities) or focus.quoted is not None or focus.personal
-        of_data = reading.has("type", "entity", "value", "property", "superlative", "most", "least")
+        of_data = reading.has(*_OF_DATA)
         if base.reason == "reference" and not spoken and not of_data:
             return result(Unknown(reason="scope", words=text[:300]), 1.0, False)  # nothing was spoken of: will it rain?
         return result(base, 1.0, True)
@@ -138,7 +140,9 @@ def _of_data(text: str, lexicon: Lexicon, focus: Focus, spoken: bool) -> Underst
         figure = reading.has("property", "superlative") and reading.has("value", "year", "count", *MEASURES)
         points = lexicon.language.cues("pronoun") & {token.folded for token in reading.tokens}
         of_data = (reading.has("type", "entity") or figure) and not points
-        about = {"about": "data"} if of_data else {}
+        strange = sum(not item.senses for item in reading.items)
+        known = sum(bool({sense.kind for sense in item.senses} & set(_OF_DATA)) for item in reading.items)
+        about = {"about": "data"} if of_data and known >= strange else {}
         topics = [item.of("type")[0][0] for item in reading.of("type")]
         if len(set(topics)) == 1 and not reading.has("value", "entity"):
             about["topic"] = topics[0]
