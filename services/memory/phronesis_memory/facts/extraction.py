@@ -27,7 +27,7 @@ _NAME = 3
 """Words of a name that is written without capitals, at most."""
 _FEWEST, _MOST = 3, 40
 """Words of a sentence that is kept as it was said."""
-_SAID_ALREADY = 0.75
+_SAID_ALREADY = 0.6
 """The share of a sentence's words that statements have to hold for it to need no note."""
 _BY_RULE = 0.9
 """How sure a rule is: it takes the words as they stand."""
@@ -99,7 +99,7 @@ def note_the_rest(text: str, stated: Sequence[Statement], language: str | Langua
         if _ends_reading(sentence, spoken):
             break
         plain = _plain(sentence, spoken)
-        if _is_told(sentence, plain, spoken) and not _is_held(plain, held, spoken):
+        if _is_told(sentence, plain, spoken) and not _is_held(plain, expand(sentence, spoken), held, spoken):
             found.append(Found(NOTED, restore(_plain(sentence, spoken, expanded=False))))
     made = (_statement(one, spoken) for one in dict.fromkeys(found))
     return tuple(one for one in made if one is not None)[:MAX_STATEMENTS]
@@ -108,6 +108,8 @@ def note_the_rest(text: str, stated: Sequence[Statement], language: str | Langua
 def _is_told(sentence: str, plain: str, language: Language) -> bool:
     """Whether a sentence tells something of the user's own world: no question, order, supposition or report."""
     words, said = plain.casefold().split(), sentence.casefold().rstrip(" .!").split()
+    if language.any_of("labels").match(f"{expand(sentence, language)} ") and len(words) >= _FEWEST:
+        return True
     if sentence.rstrip(" \"'”").endswith("?") or not _FEWEST <= len(words) <= _MOST or said[-1] in language.words("polite"):
         return False
     if language.holds("wishes", plain) and ":" not in sentence and not set(language.words("asking")) & set(words[:_FEWEST]):
@@ -124,12 +126,14 @@ def _is_told(sentence: str, plain: str, language: Language) -> bool:
         return True
     verbs = {*language.words("auxiliaries"), *language.words("modals"), *language.words("happened")}
     happened = any(
-        len(word) > _PARTICIPLE and word[0].islower() and word.endswith(language.words("participles"))
+        len(word) > _PARTICIPLE
+        and (word[0].islower() or not language.nouns_capital)
+        and word.casefold().endswith(language.words("participles"))
         for word in plain.split()[:_BEGINNING]
     )
     definite = words[0] in {*language.words("articles"), *language.words("definite")}
     comma = next((at for at, word in enumerate(words) if word.endswith(",")), len(words))
-    first = words if definite else [word.rstrip(",") for word in words[: comma + 1]]
+    first = words if definite else [word.rstrip(",") for word in words[: max(comma + 1, _BEGINNING)]]
     return bool(verbs & set(first)) or happened or any(word in language.relations for word in words[:_SUBJECT])
 
 
@@ -146,8 +150,8 @@ def _plain(sentence: str, language: Language, *, expanded: bool = True) -> str:
     return _trimmed(plain[order.end() :].lstrip(" ,:") if order else plain, language) if expanded else plain
 
 
-def _is_held(plain: str, held: Set[str], language: Language) -> bool:
-    """Whether most words of a sentence are held, and every name and number."""
+def _is_held(plain: str, whole: str, held: Set[str], language: Language) -> bool:
+    """Whether most words of a sentence are held, and every name and number of the whole of it."""
     small = {
         *language.marks,
         *language.words("first"),
@@ -159,8 +163,8 @@ def _is_held(plain: str, held: Set[str], language: Language) -> bool:
     own = {stem for word in words for stem in stems(word)}
     exact = {
         stem
-        for word in words[1:]
-        if word[0].isdigit() or (word[0].isupper() and not language.nouns_capital)
+        for word in (*words[1:], *whole.split())
+        if word[0].isdigit() or (word[0].isupper() and word in words[1:] and not language.nouns_capital)
         for stem in stems(word)
     }
     return exact <= held and len(held & own) >= _SAID_ALREADY * len(own)

@@ -30,7 +30,7 @@ _ADJECTIVES = 2
 """Words by which a predicate may be closer than what is asked for."""
 _SHARED, _AS_NEAR = 0.25, 0.08
 """What it adds to a cosine if a fact holds every word of the question, and sums that are as near as each other."""
-_BESIDE, _PART, _MOST_NEAR = 0.25, 0.4, 4
+_BESIDE, _PART, _MOST_NEAR = 0.25, 0.3, 4
 """How much less near a fact of the same message may be, what part of the best sum others need, and facts told at most."""
 _SINCE = 0.6
 """How much less near a sentence may be that tells a change and was said later."""
