@@ -93,6 +93,14 @@ async def test_a_document_is_found_by_its_words_at_once_and_by_its_meaning_soon_
     assert (found.passages[0].bm25, (found.passages[0].vector or 0) > 0.2) == (None, True)
 
 
+async def test_a_short_document_is_found_whole_whatever_is_asked(kept: Kept) -> None:
+    who, conversation = someone(), str(uuid4())
+    await keep(kept, who, conversation)
+    found = await search(kept, who, conversation, "rent", limit=3)
+    assert (found.passages[0].text, sorted(one.text for one in found.passages)) == (PAGES[1], sorted(PAGES))
+    assert len((await search(kept, who, conversation, "rent", limit=2)).passages) == 1
+
+
 async def test_only_its_owner_finds_it_and_only_in_its_conversation(kept: Kept) -> None:
     who, conversation = someone(), str(uuid4())
     await keep(kept, who, conversation)

@@ -63,7 +63,7 @@ class DocumentHandlers:
         return kept
 
     async def search(self, call: Call, request: documents.SearchDocuments) -> documents.FoundPassages:
-        """Passages of a conversation's documents that bear on a question, by words and by meaning."""
+        """Passages of a conversation's documents that bear on a question, by words and by meaning; short documents whole."""
         known = {one.media_id: one for one in await self._store.list(call.who, request.conversation_id)}
         if request.media_id is not None:
             known = {id: one for id, one in known.items() if id == request.media_id}
@@ -75,7 +75,12 @@ class DocumentHandlers:
         [found] = await self._search.find(audience, [request.query], wanted)
         ranked = found.candidates if all(one.searched_by_meaning for one in known.values()) else _rank_pending(found.candidates)
         near = [one for one in ranked if request.media_id in (None, one.family.removeprefix("document/"))]
-        stored = await self._store.passages(call.who, request.conversation_id, [one.id for one in near[: request.limit]])
+        if sum(one.passages for one in known.values()) <= request.limit:
+            stored = await self._store.whole(call.who, request.conversation_id, list(known), request.limit)
+            beside = [id for id in stored if id not in {one.id for one in near}]
+            near += [Candidate(id, ItemKind.PASSAGE, "", 0.0, cosine=None, bm25=None, coverage=0.0) for id in beside]
+        else:
+            stored = await self._store.passages(call.who, request.conversation_id, [one.id for one in near[: request.limit]])
         pending = [] if all(one.searched_by_meaning for one in known.values()) else ["pending"]
         return documents.FoundPassages(
             passages=tuple(

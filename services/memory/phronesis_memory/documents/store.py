@@ -56,6 +56,10 @@ _PASSAGES = """
     SELECT id, external_id, title, body, metadata FROM items
     WHERE tenant = $1 AND owner = $2 AND kind = 'passage' AND id = ANY($3::uuid[])"""
 
+_WHOLE = """
+    SELECT id, external_id, title, body, metadata FROM items
+    WHERE tenant = $1 AND owner = $2 AND kind = 'passage' AND external_id = ANY($3) ORDER BY external_id, part LIMIT $4"""
+
 
 @dataclass(frozen=True)
 class StoredPassage:
@@ -197,11 +201,13 @@ class PostgresDocuments:
         """Passages by their ids."""
         owner = owner_of_documents(who.user, conversation_id)
         async with self._database.connection(who.tenant) as connection:
-            rows = await connection.fetch(_PASSAGES, who.tenant, owner, list(ids))
-        return {
-            str(row["id"]): StoredPassage(str(row["id"]), row["external_id"], row["body"], row["title"], row["metadata"])
-            for row in rows
-        }
+            return _by_id(await connection.fetch(_PASSAGES, who.tenant, owner, list(ids)))
+
+    async def whole(self, who: Principal, conversation_id: str, media: Sequence[str], most: int) -> dict[str, StoredPassage]:
+        """The first passages of documents, by their ids, in order."""
+        owner = owner_of_documents(who.user, conversation_id)
+        async with self._database.connection(who.tenant) as connection:
+            return _by_id(await connection.fetch(_WHOLE, who.tenant, owner, list(media), most))
 
     async def claim(self, most: int) -> Waiting | None:
         """Passages of the document that has waited longest, for this process alone for a minute; `None` where none waits."""
@@ -241,6 +247,13 @@ class PostgresDocuments:
             named = (waiting.tenant, waiting.owner, waiting.conversation_id, waiting.media_id)
             await connection.execute(_EMBEDDED, *named, waiting.first + len(waiting.ids))
         await self._vectors.settle(waiting.tenant, [entry.id for entry in entries])
+
+
+def _by_id(rows: Sequence[asyncpg.Record]) -> dict[str, StoredPassage]:
+    return {
+        str(row["id"]): StoredPassage(str(row["id"]), row["external_id"], row["body"], row["title"], row["metadata"])
+        for row in rows
+    }
 
 
 def _kept(row: asyncpg.Record) -> KeptDocument:
