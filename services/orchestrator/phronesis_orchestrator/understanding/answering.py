@@ -73,6 +73,7 @@ from .search import (
     table_of,
     telling,
     things_about,
+    weigh,
 )
 from .taken import Taken, say_taken
 from .wording import Wording, Written
@@ -88,8 +89,8 @@ _PASSAGES = 12
 """Passages of the conversation's documents that are looked at for one question."""
 _QUOTED_SURE = 0.75
 """What a quoted answer is worth, times how much of the question it supports: the words fit, the sense may not."""
-_ROWS = 5
-"""Rows of a table that are shown of what was computed."""
+_ROWS, _MOST_ROWS = 5, 30
+"""Rows of a table that are shown of what was computed, and where the rows are what is asked for."""
 _NEAR_SURE = 0.4
 """What it is worth if a sentence only comes nearest."""
 _FEWEST = 2
@@ -365,6 +366,8 @@ class _Answering:
         """What the person told, kept; `None` where the message asks for something, or tells nothing to keep."""
         if self._wants_data(understood.plan) or self._asks() or not self._quotes or not self._may_read(AnswerSource.MEMORY):
             return None
+        if self._turn.focus.plan is not None and len(self._text.split()) <= _FEW + 1 and not is_own(self._text, self._language):
+            return None  # only the largest three: a follow-up that was not understood
         told = AboutUser(action="remember", text=self._text[:4_000])
         found = await answer_about_user(self._running, told, self._language, words)
         return self._personal(understood, found, words) if found is not None else None
@@ -373,7 +376,9 @@ class _Answering:
         """Whether a message is a request for data that was not understood, and no fact: I am after the schemes of 2021."""
         begins = any(f" {phrase} " in f" {fold(self._text)} " for phrase in self._language.words.get("polite", ()))
         own = self._language.holds(self._text, self._language.words.get("user.question", ()))
-        return (begins or not own) and isinstance(plan, Unknown) and plan.detail.get("about") == "data"
+        if not isinstance(plan, Unknown) or plan.detail.get("about") != "data":
+            return False
+        return begins or (not own and "words" not in plan.detail)
 
     # -- the twin ---------------------------------------------------------------------------------------------
 
@@ -442,8 +447,9 @@ class _Answering:
         enough = 1.0 if data else SURE if source.kind in ATTACHED else 0.0
         if not found or found[0].support < enough:
             return None
-        near = source.kind in ATTACHED and self._has_to_compute(found)
-        return self._quoted(understood, found[:1], words, memory, near=near)
+        if source.kind in ATTACHED:
+            return await self._weighed(understood, found[:1], passages, words)
+        return self._quoted(understood, found[:1], words, memory)
 
     def _asks_place(self) -> bool:
         """Whether a message asks for nothing but where the answer before stands."""
@@ -520,14 +526,15 @@ class _Answering:
             return computed
         found = await self._quote(asked, documents)
         if found and found[0].support >= SURE:
-            return self._quoted(understood, found, words, near=self._has_to_compute(found))
+            return await self._weighed(understood, found, documents, words)
         quoted = self._turn.focus.quoted
         on_document = (self._turn.media_text and self._asks()) or (quoted is not None and quoted.kind in ATTACHED)
         memory = None
         if not self._asks_figure():  # a sentence that shares its words is no figure
             memory = await self._retrieve(asked)
         others = passages_of(memory)
-        if self._says_it() and len(spoken := self._turn.focus.entities) == 1:  # what another thing's text says is not of it
+        short = self._says_it() or len(self._text.split()) <= _FEW
+        if short and len(spoken := self._turn.focus.entities) == 1:  # what another thing's text says is not of it
             key = f"{spoken[0].type}/{spoken[0].id}/"
             others = [one for one in others if one.kind != ItemKind.NODE.value or one.id.startswith(key)]
         if is_own(asked, self._language):
@@ -567,21 +574,36 @@ class _Answering:
         passage, computed = found
         value = words.number(computed.value)
         said = words.sentence(f"table/{computed.measure}", len(computed.rows), column=computed.column, value=value)
-        quote = Quote(passage, (said, *computed.rows[:_ROWS]), 1.0)
+        quote = Quote(passage, (said, *computed.rows[: _MOST_ROWS if computed.measure == "rows" else _ROWS]), 1.0)
         return self._quoted(understood, (quote,), words)
+
+    async def _weighed(
+        self, understood: Understood, found: Sequence[Quote], passages: Sequence[Passage], words: Wording
+    ) -> RuleAnswer:
+        """Quotes of documents that share the words of a question; as no more than near where others mean more of it."""
+        lines, cosines = await self._lines_compared(passages)
+        if not cosines:
+            return self._quoted(understood, found, words, near=self._has_to_compute(found))
+        near = await asyncio.to_thread(nearest, self._text, lines, cosines, self._language, asks=self._asks())
+        quotes, meant = weigh(found[0], lines, cosines, near)
+        if not meant:
+            return self._quoted(understood, quotes, words, near=True)
+        return self._quoted(understood, (*quotes, *found[1:]), words, near=self._has_to_compute(found))
 
     async def _nearest(self, understood: Understood, words: Wording, passages: Sequence[Passage]) -> RuleAnswer | None:
         """What comes nearest in the conversation's documents, told as no more than that."""
-        lines = (await asyncio.to_thread(lines_of, passages))[:MAX_COMPARED]
-        if not lines:
-            return None
-        says_little = len(telling(self._language.tokens(self._text), self._language)) < _FEWEST
-        asked = self._with_question_before() if says_little else self._text
-        cosines = await self._compared(asked, [line for _, line in lines])
+        lines, cosines = await self._lines_compared(passages)
         if not cosines:
             return None
         found = await asyncio.to_thread(nearest, self._text, lines, cosines, self._language, asks=self._asks())
         return self._quoted(understood, found, words, near=True) if found else None
+
+    async def _lines_compared(self, passages: Sequence[Passage]) -> tuple[list[tuple[Passage, str]], tuple[float, ...]]:
+        """The first sentences and rows of passages, and how near each is to the question; nothing where that cannot be told."""
+        lines = (await asyncio.to_thread(lines_of, passages))[:MAX_COMPARED]
+        says_little = len(telling(self._language.tokens(self._text), self._language)) < _FEWEST
+        asked = self._with_question_before() if says_little else self._text
+        return lines, await self._compared(asked, [line for _, line in lines]) if lines else ()
 
     async def _compared(self, asked: str, texts: Sequence[str]) -> tuple[float, ...]:
         """How near each text is to a question in meaning, as cosines; empty where that cannot be told."""

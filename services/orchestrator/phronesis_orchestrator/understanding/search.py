@@ -50,8 +50,10 @@ _LONGEST = 420
 _SENTENCE_END = re.compile(r"[.!?]\s+(?=\S)")
 _NEAREST, _NEAREST_REMARK = 0.05, 0.35
 """The least cosine of a sentence that is near a question, and near a remark, such as words to look for."""
-_BESIDE, _NEAREST_QUOTED = 0.1, 2
+_BESIDE, _NEAREST_QUOTED = 0.25, 3
 """By how much another sentence may be less near than the nearest, and how many are quoted."""
+_AS_MEANT = 0.05
+"""By how much less near than the nearest sentence a quote may be that is told as the answer."""
 _AROUND = 1
 """Sentences behind the nearest that are quoted with it."""
 _BEFORE, _BEHIND = 4, 3
@@ -156,6 +158,10 @@ def table_of(
         for passage, rows in tables.values()
         if (computed := compute(question, words, list(rows), passage.label, language, likely)) is not None
     ]
+    if len(found) > 1:  # of two sheets the one that is named
+        asked = {word.stem for word in words}
+        held = [len(asked & {token.stem for token in language.tokens(passage.label)}) for passage, _ in found]
+        found = [one for one, own in zip(found, held, strict=True) if own == max(held)]
     return found[0] if len(found) == 1 else None
 
 
@@ -179,7 +185,7 @@ def _tables(passages: Sequence[Passage]) -> dict[str, tuple[Passage, dict[str, N
 def nearest(
     question: str, lines: Sequence[tuple[Passage, str]], cosines: Sequence[float], language: Language, *, asks: bool
 ) -> tuple[Quote, ...]:
-    """What comes nearest to a question in meaning, of what is of the sort that it asks for; one source at most.
+    """What comes nearest to a question in meaning, of what is of the sort that it asks for; each source with its sentences.
 
     Args:
         lines: as `lines_of` gives them.
@@ -195,12 +201,52 @@ def nearest(
     best, place = max(scored, default=(0.0, 0))
     if best < (_NEAREST if asks else _NEAREST_REMARK):
         return ()
-    passage = lines[place][0]
-    beside = [n for cosine, n in sorted(scored, reverse=True) if cosine >= best - _BESIDE and lines[n][0] is passage]
+    title = lines[place][0].title
+    beside = [n for cosine, n in sorted(scored, reverse=True) if cosine >= best - _BESIDE and lines[n][0].title == title]
     around = () if is_row(lines[place][1]) else range(place, min(len(lines), place + _AROUND + 1))
-    context = [n for n in around if lines[n][0] is passage and not is_row(lines[n][1])]
-    quoted = sorted({place, *beside[:_NEAREST_QUOTED], *context})
-    return (Quote(passage, tuple(shorten(lines[n][1], _LONGEST) for n in quoted), round(best, 4)),)
+    context = [n for n in around if lines[n][0] is lines[place][0] and not is_row(lines[n][1])]
+    quoted: dict[str, tuple[Passage, list[int]]] = {}
+    for n in dict.fromkeys([place, *beside[:_NEAREST_QUOTED], *context]):
+        quoted.setdefault(lines[n][0].label, (lines[n][0], []))[1].append(n)
+    return tuple(
+        Quote(passage, tuple(shorten(lines[n][1], _LONGEST) for n in sorted(places)), round(best, 4))
+        for passage, places in quoted.values()
+    )
+
+
+def weigh(
+    found: Quote, lines: Sequence[tuple[Passage, str]], cosines: Sequence[float], near: Sequence[Quote]
+) -> tuple[tuple[Quote, ...], bool]:
+    """A quote that was found by its words, beside what comes nearest in meaning.
+
+    Args:
+        found: the quote.
+        lines: as `lines_of` gives them.
+        cosines: how near each is to the question.
+        near: what is `nearest` of them.
+
+    Returns:
+        The quote with the sentence behind it, and whether it means what is asked; where it does not, with what is nearer.
+    """
+    places = [n for n, (_, line) in enumerate(lines) if shorten(line, _LONGEST) in found.sentences]
+    own = max((cosines[n] for n in places), default=1.0)
+    if any(is_row(line) for line in found.sentences):
+        return (found,), True
+    behind = places[-1] + 1 if places else len(lines)
+    more = [
+        shorten(line, _LONGEST) for passage, line in lines[behind : behind + 1] if passage is found.passage and not is_row(line)
+    ]
+    whole = replace(found, sentences=(*found.sentences, *more))
+    says = any(not line.startswith("#") for line in whole.sentences)  # a heading alone says nothing
+    if says and own >= max(cosines, default=0.0) - _AS_MEANT:
+        return (whole,), True
+    beside = [
+        replace(one, sentences=rest)
+        for one in near
+        if one.passage.title == found.passage.title
+        and (rest := tuple(line for line in one.sentences if line not in whole.sentences))
+    ]
+    return (whole, *beside), False
 
 
 def things_about(topic: str, passages: Sequence[Passage], language: Language, most: int = 5) -> tuple[Quote, ...]:

@@ -74,7 +74,7 @@ class Computed:
     """What a table gives for a question.
 
     Args:
-        measure: `sum`, `count`, `most` or `least`.
+        measure: `sum`, `count`, `most`, `least`, or `rows` where those are asked for that have a value.
         column: the column that it is measured by; empty for a count.
         value: the sum or the count, or the greatest or least figure.
         rows: the rows that it is made of, spelled; of `most` and `least` the row itself.
@@ -99,7 +99,7 @@ def compute(
     language: Language,
     likely: Mapping[str, float] | None = None,
 ) -> Computed | None:
-    """A total, a count, or the row with the most or the least; `None` where the table does not say it for sure.
+    """A total, a count, the rows with a value, or the one with the most or the least; `None` where that is not sure.
 
     Args:
         words: the words of the question that tell something.
@@ -107,27 +107,21 @@ def compute(
         title: the table's name.
         likely: how near the name of each column of figures is to the question; the nearest is measured where none is named.
     """
-    measure = asks_measure(question, words, language)
+    asks = asks_measure(question, words, language)
+    measure = asks or ("rows" if language.holds(question, language.cues("which") | language.cues("who")) else "")
     cells = [dict(pair.partition(": ")[::2] for pair in row.rstrip(".").split(_PAIRS)) for row in rows]
     if not measure or len(cells) < _FEWEST:
         return None
-    held = [frozenset().union(*(_stems(value, language) for value in one.values())) for one in cells]
-    columns = list(dict.fromkeys(name for one in cells for name in one))
-    named = {name: _stems(name, language) for name in columns}
-    known = _stems(title, language)
-    chosen, asked, unexplained = list(range(len(cells))), list[str](), 0
-    for word in words:
-        if _says_measure(word, language):
-            continue
-        if here_named := [name for name in columns if word.stem in named[name]]:
-            asked += [name for name in here_named if not (said := _said_yes(cells, name, language)) or measure != "count"]
-            chosen = [n for n in chosen if not said or measure != "count" or n in said]
-        elif here := [n for n in chosen if word.stem in held[n]]:
-            chosen = here if measure in ("sum", "count") or len(here) > 1 else chosen
-        elif word.stem not in known:
-            unexplained += 1
-    if unexplained > _UNEXPLAINED + bool(likely):
+    held = {value.casefold() for one in cells for value in one.values()} - language.cues("said_yes") - language.cues("said_no")
+    told = {word.start for word in words}
+    words = [one for one in language.tokens(question) if one.start in told or one.folded in held]  # who is off?
+    chosen, asked, unexplained = _rows_meant(words, cells, _stems(title, language), language, measure, question)
+    if unexplained > (_UNEXPLAINED + bool(likely) if asks else 0):
         return None
+    if measure == "rows":
+        several = _FEWEST <= len(chosen) < len(cells)
+        return Computed(measure, "", len(chosen), tuple(rows[n] for n in chosen)) if several else None
+    columns = list(dict.fromkeys(name for one in cells for name in one))
     figures = {name: [_figure(cells[n].get(name, "")) for n in chosen] for name in columns}
     numeric = [name for name, some in figures.items() if all(one is not None for one in some)]
 
@@ -138,7 +132,7 @@ def compute(
     by = max(fitting, key=asked.count, default="")  # of kilos 2024 and kilos 2025 the one whose year is said
     if measure == "count" and not by:
         whole = bool(language.cues("table") & {token.folded for token in language.tokens(question)})
-        fits = not asked and (len(chosen) < len(cells) or not unexplained or whole)
+        fits = len(chosen) < len(cells) or (not asked and (not unexplained or whole))
         return Computed(measure, "", len(chosen), tuple(rows[n] for n in chosen)) if fits else None
     measured = [name for name in numeric if not years(name)]
     price = _PRICED if language.cues("priced") & {token.folded for token in language.tokens(question)} else _OF_MONEY
@@ -158,6 +152,47 @@ def compute(
     return Computed(measure, column, value, tuple(rows[n] for n, one in zip(chosen, values, strict=True) if one == value))
 
 
+def _rows_meant(
+    words: Sequence[Token],
+    cells: Sequence[Mapping[str, str]],
+    known: frozenset[str],
+    language: Language,
+    measure: str,
+    question: str,
+) -> tuple[list[int], list[str], int]:
+    """The rows that the words of a question choose, the columns that they name, and how many words say neither.
+
+    A value chooses by the columns that are named, where one of those has it: who is off on Monday?
+    """
+    columns = list(dict.fromkeys(name for one in cells for name in one))
+    named = {name: _stems(name, language) for name in columns}
+    chosen, asked, values, unexplained = list(range(len(cells))), list[str](), list[str](), 0
+    for word in words:
+        if _says_measure(word, language):
+            continue
+        if here_named := [name for name in columns if word.stem in named[name] or _abbreviates(name, word, language)]:
+            for name in here_named:
+                said = _said_so(cells, name, word, question, language) if measure in ("count", "rows") else []
+                chosen = [n for n in chosen if n in said] if said else chosen
+                asked += [] if said else [name]
+        elif any(word.stem in _stems(value, language) for one in cells for value in one.values()):
+            values.append(word.stem)
+        elif word.stem not in known:
+            unexplained += 1
+    for value in values:
+        every = [n for n in chosen if any(value in _stems(text, language) for text in cells[n].values())]
+        of_named = [n for n in every if any(value in _stems(cells[n].get(name, ""), language) for name in asked)]
+        here = of_named or every
+        chosen = here if here and (measure in ("sum", "count", "rows") or len(here) > 1) else chosen
+    return chosen, asked, unexplained
+
+
+def _abbreviates(name: str, word: Token, language: Language) -> bool:
+    """Whether a column is called by the first letters of a day that is asked for."""
+    short = name.casefold().rstrip(".")
+    return len(short) >= _FEWEST and word.folded.startswith(short) and word.folded in language.cues("times")
+
+
 _OF_MONEY, _PRICED = 0.3, 2.0
 """How much nearer a column of money is than others, and is where a price is spoken of."""
 
@@ -170,11 +205,16 @@ def _is_money(name: str, cells: Sequence[Mapping[str, str]], language: Language)
     return priced or bool(words & language.cues("money_column")) or any(sense.kind == "currencies" for sense in senses)
 
 
-def _said_yes(cells: Sequence[Mapping[str, str]], name: str, language: Language) -> list[int]:
-    """The rows that say yes in a column of nothing but yes and no; empty where it is none."""
+def _said_so(cells: Sequence[Mapping[str, str]], name: str, word: Token, question: str, language: Language) -> list[int]:
+    """The rows that say yes in a column of nothing but yes and no, or no where it is denied; empty where it is none."""
     values = [one.get(name, "").casefold() for one in cells]
     yes, no = language.cues("said_yes"), language.cues("said_no")
-    return [n for n, value in enumerate(values) if value in yes] if all(value in yes | no for value in values) else []
+    if not all(value in yes | no for value in values):
+        return []
+    tokens = language.tokens(question)
+    at = next((n for n, token in enumerate(tokens) if token.start == word.start), 0)
+    denied = any(end in (at, at - 1) and sense.kind in ("without", "not") for _, end, sense in language.senses_in(tokens))
+    return [n for n, value in enumerate(values) if value in (no if denied else yes)]
 
 
 _MEASURES = {"sum": "sum", "count": "count", "most": "most", "largest": "most", "more": "most", "table_most": "most"}
@@ -186,7 +226,8 @@ def asks_measure(question: str, words: Sequence[Token], language: Language) -> s
     tokens, telling = language.tokens(question), {word.start for word in words}
     found = []
     for at, end, sense in language.senses_in(tokens):
-        of_name = at > 0 and tokens[at - 1].start in telling  # a phone number is no count
+        beside = at > 0 and not question[tokens[at - 1].end : tokens[at].start].strip()
+        of_name = beside and tokens[at - 1].start in telling  # a phone number is no count
         if sense.kind in _MEASURES and (sense.kind != "count" or (end - at > 1 and not of_name)):
             found.append(_MEASURES[sense.kind])
     return next((one for one in found if one != "count"), found[0] if found else "")

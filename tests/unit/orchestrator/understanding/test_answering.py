@@ -330,6 +330,14 @@ async def test_a_sentence_without_what_is_asked_for_is_not_the_nearest() -> None
     assert "Pets" not in reply.user_response
 
 
+async def test_a_sentence_that_shares_the_words_is_only_near_where_another_means_more_of_it() -> None:
+    letter = document("The lease is kept in the office. You may leave after two years.", "letter.txt")
+    neighbours = FakeNeighbours(memory=NOTHING, documents={"m1": letter}, owners=comparing(kept=0.2, leave=0.6))
+    reply = await answered("is the lease kept?", neighbours, ("m1",))
+    assert reply.user_response.startswith("“letter.txt” does not say that in so many words.")
+    assert "You may leave after two years." in reply.user_response
+
+
 async def test_without_the_meaning_of_sentences_nothing_is_taken_for_near() -> None:
     neighbours = FakeNeighbours(memory=NOTHING, documents=LEASE)
     reply = await answered("would hamsters be fine?", neighbours, ("m1",))

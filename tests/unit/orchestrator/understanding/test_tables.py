@@ -49,6 +49,16 @@ T2,lime,9.2,1991
 T3,maple,11.0,1984
 T4,oak,17.3,1955
 """
+ROTA = """Name,Mon,Tue,Keys
+Ada,Off,Early,yes
+Bo,Early,Off,no
+Cy,Off,Late,no
+"""
+PARTS = """Article,Supplier,Shelf
+Door handles,Gatelux,B1
+Padlocks,Gatelux,B2
+Hinges,Morven,B1
+"""
 
 
 def computed(question: str, table: str, title: str) -> tuple[str, str, float, int] | None:
@@ -69,6 +79,10 @@ def computed(question: str, table: str, title: str) -> tuple[str, str, float, in
         ("when was the tallest planted?", TREES, "trees.csv", ("most", "height_m", 17.3, 1)),
         ("how many oaks are there?", TREES, "trees.csv", ("count", "", 2, 2)),
         ("how many trees are there?", TREES, "trees.csv", ("count", "", 4, 4)),
+        ("How many articles come from Gatelux?", PARTS, "parts.csv", ("count", "", 2, 2)),
+        ("And on shelf B1, how many?", PARTS, "parts.csv", ("count", "", 2, 2)),
+        ("Who is off on Monday?", ROTA, "rota.csv", ("rows", "", 2, 2)),
+        ("how many have no keys?", ROTA, "rota.csv", ("count", "", 2, 2)),
     ],
 )
 def test_a_total_a_count_and_the_most_are_computed_from_all_rows(
