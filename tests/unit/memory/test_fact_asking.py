@@ -255,6 +255,18 @@ def test_another_language_needs_a_file_and_no_code() -> None:
         ("I want to learn Basque because of the poems", ["I want to learn Basque because of the poems"]),
         ("I want to learn more about boats", []),
         ("Author of Emma, quick, it is for a quiz", []),
+        ("She told me to cut down on salt.", ["She told me to cut down on salt"]),
+        ("My boss says that Paris is large", []),
+        ("Was diagnosed with asthma last spring", ["Was diagnosed with asthma last spring"]),
+        ("Was it expensive", []),
+        ("Favourite album of all time is Blue Train", ["Favourite album of all time is Blue Train"]),
+        ("I work in York, at the same firm since 2016", ["I work in York, at the same firm since 2016"]),
+        ("hmm, I miscounted. It's 14 guests", ["hmm, I miscounted", "It's 14 guests"]),
+        ("That is very helpful", []),
+        ("fyi: bins on Tuesday, glass on Friday", ["fyi: bins on Tuesday, glass on Friday"]),
+        ("Draw me a chart of costs", []),
+        ("Die Miete beträgt 890 Euro warm", ["Die Miete beträgt 890 Euro warm"]),
+        ("nur die größten drei", []),
     ],
 )
 def test_a_sentence_of_the_users_own_world_is_noted_where_no_statement_says_it(said: str, kept: list[str]) -> None:

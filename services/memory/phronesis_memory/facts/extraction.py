@@ -129,7 +129,8 @@ def _is_told(sentence: str, plain: str, language: Language) -> bool:
         len(word) > _PARTICIPLE
         and (word[0].islower() or not language.nouns_capital)
         and word.casefold().endswith(language.words("participles"))
-        for word in plain.split()[:_BEGINNING]
+        and before.casefold() not in (*language.words("articles"), *language.words("definite"))
+        for before, word in zip(["", *plain.split()], plain.split()[:_BEGINNING], strict=False)
     )
     definite = words[0] in {*language.words("articles"), *language.words("definite")}
     comma = next((at for at, word in enumerate(words) if word.endswith(",")), len(words))
