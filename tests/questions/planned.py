@@ -120,10 +120,10 @@ PORTFOLIO: tuple[Planned, ...] = (
         names(row["project_name"] for row in t.of(2023) if row["end_date"][:4] == "2025"),
     ),
     _q(
-        "which projects kick off after 2022",
+        "which projects get off the ground after 2022",
         "select",
         listed(condition("start_date", "2022-12-31", ">")),
-        {"kick": _START},
+        {"ground": _START},
         names(row["project_name"] for row in t.of(2023) if row["start_date"][:4] > "2022"),
     ),
     _q(
@@ -239,10 +239,10 @@ PORTFOLIO: tuple[Planned, ...] = (
         names(["Geological Disposal Facility Programme (GDF)"]),
     ),
     _q(
-        "looking for the project on a holocaust memorial",
+        "looking for the project on a memorial site in Westminster",
         "select",
         listed(condition("name", "holocaust memorial", "contains")),
-        {"holocaust": "text", "memorial": "text"},
+        {"memorial": "text", "site": "text", "Westminster": "text"},
         names(["UK Holocaust Memorial and Learning Centre"]),
     ),
     _q(

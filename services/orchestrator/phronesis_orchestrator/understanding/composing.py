@@ -864,6 +864,12 @@ class Composition:
                 return int(value)
         return None
 
+    def place(self) -> int:
+        """Which place of an order is asked for, from 1: the second most expensive."""
+        items = [item for item in self.open("ordinals") if int(item.of("ordinals")[0]) > 1]
+        self.take(*items[:1])
+        return int(items[0].of("ordinals")[0]) if items else 1
+
     def left_over(self) -> str:
         """The words that nothing explains and nothing took up, as they were written."""
         kept = [

@@ -171,6 +171,7 @@ class Lexicon:
     _names: list[_Name] = field(default_factory=list)
     _holding: dict[str, list[int]] = field(default_factory=dict)
     _words: set[str] = field(default_factory=set)
+    _listed: set[str] = field(default_factory=set)
 
     @staticmethod
     def build(view: VocabularyView, language: Language) -> Lexicon:
@@ -191,6 +192,10 @@ class Lexicon:
         """The senses of a phrase, those of the ontology before those of the language."""
         return (*self.phrases.get(stems, ()), *self.language.phrases.get(stems, ()))
 
+    def lists(self, token: Token) -> bool:
+        """Whether the ontology lists a word in just this form."""
+        return token.folded in self._listed
+
     @cached_property
     def longest(self) -> int:
         """Tokens of the longest phrase."""
@@ -202,6 +207,7 @@ class Lexicon:
         if key:
             known = self.phrases.get(key, ())
             self.phrases[key] = (*known, *(sense for sense in senses if sense not in known))
+            self._listed.update(token.folded for token in self.language.tokens(phrase))
             self._words.update(token.folded for token in self.language.tokens(phrase))
 
     def _both(self, words: Words) -> Iterator[str]:

@@ -26,6 +26,8 @@ def compose(made: Composition) -> Plan:
 
 def _asks_for_more(made: Composition, plan: Select | Aggregate) -> bool:
     """Whether a message relates years or properties of the same thing to each other, which one set cannot say."""
+    if made.asks("why"):
+        return True  # the reasons of a set stand in no one text
     if made.says("never") and not made.reading.has("unknown", "without"):
         return True  # of all years together
     if made.says("both") and len(plan.of.years) > 1 and not made.reading.has("each_year", "year_word"):

@@ -467,8 +467,7 @@ def _ranked(made: Composition, of: Selection, groups: tuple[GroupBy, ...], head:
     made.take(*made.open("rank", "list", "most", "least", "max", "min"))
     if made.has("mean", "median", "ratio", "share", "difference"):
         raise NotUnderstood(Unknown(reason="unsupported", words=made.reading.text[:300]))  # held against another figure
-    position = next((int(n) for item in made.open("ordinals") for n in item.of("ordinals") if int(n) > 1), 1)
-    limit = made.limit()
+    position, limit = made.place(), made.limit()
     if limit is None:
         plural = head is not None and (
             size is not None

@@ -62,7 +62,8 @@ def _things(made: Composition) -> tuple[EntityRef, ...]:
     of_set = made.has("count", "superlative", "most", "least", "group", "joined", "left", "share", "ratio")
     of_set = of_set or (type not in owners and _figures_of_others(made, type))
     year_before = bool(made.named) and len(made.open("year", "relative_years")) == 1 and _begins_yes_or_no(made)
-    if of_set and not sized and not _counts_property(made, type) and not _moves_one(made, refs) and not year_before:
+    why = made.asks("why") and len(refs) == 1
+    if of_set and not why and not sized and not _counts_property(made, type) and not _moves_one(made, refs) and not year_before:
         return ()
     if owners and type not in owners and any(made.view.between(type, owner) for owner in owners):
         return ()
@@ -163,7 +164,8 @@ def _than_before(made: Composition, type: str, refs: tuple[EntityRef, ...], stat
     if not _begins_yes_or_no(made) or made.kind(type, property) != "number":
         return None
     made.take(item, *made.open("more", "less"))
-    figures = (Selection(type=type, years=(year,), among=refs) for year in (*stated, *spoken))
+    than = made.says("than")  # is it cheaper than in 2020: the year that is said is held against
+    figures = (Selection(type=type, years=(year,), among=refs) for year in ((*spoken, *stated) if than else (*stated, *spoken)))
     sides = tuple(Aggregate(of=of, measure="sum", property=property) for of in figures)
     return Compare(sides=sides, expect="more" if more else "less")
 
@@ -341,7 +343,15 @@ def _description(made: Composition, type: str, refs: tuple[EntityRef, ...], stat
         made.take(*made.open("sum"))  # what does it cost in total
     explains = made.says("explain") and len(refs) == 1 and bool(properties)
     if made.has("why", "purpose") or made.asks("why") or explains or _ends_with_for(made):
-        spoken = made.focus.properties if made.named else ()
+        spoken = made.focus.properties if made.named and made.asks("why") else ()
+        if made.asks("why") or explains:  # why did it get dearer
+            ends = [one[1] for item in made.open("superlative") for one in item.of("superlative") if one[0] == type]
+            moved = made.has(*MOVES, "difference")
+            money = made.main_money(type) if moved and expect is None else None
+            properties = properties or tuple(ends[:1]) or tuple(one for one in (money,) if one is not None)
+            made.take(*made.open(*MOVES, "difference", "more", "less", "superlative"))
+            if not properties and made.says("trouble") and expect is None:  # what went wrong
+                properties = tuple(one.name for one in made.view.properties(type) if one.choices and one.most)
         text = telling_text(made, type, properties or ((expect.property,) if expect else spoken))
         made.take(*made.open("purpose", "value"))
         if text is not None:
@@ -364,6 +374,9 @@ def _description(made: Composition, type: str, refs: tuple[EntityRef, ...], stat
         properties = (money,)  # has it become more expensive
     if move is not None and not properties and made.named:
         properties = tuple(one for one in made.focus.properties if made.view.property(type, one) is not None)[:1]
+    if move is not None and made.named and not stated and made.has("since") and made.focus.years:
+        made.take(*made.open("since"))  # how much has it risen since
+        stated = tuple(dict.fromkeys((made.focus.years[-1], _years_of(made, refs)[-1])))
     if len(stated) > 2 and (made.has("difference", "between") or (move is not None and made.asks("how_much"))):
         stated = (min(stated), max(stated))
     if len(properties) == 2 and len(refs) == 1 and made.has("difference") and len(stated) < 2:
@@ -461,7 +474,7 @@ def _by_question_word(made: Composition, type: str) -> tuple[str, ...]:
 def _ends_with_for(made: Composition) -> bool:
     """What is X for?"""
     tokens = made.reading.tokens
-    return len(tokens) > 2 and made.says("what", tokens[:1]) and made.says("for", tokens[-1:])
+    return len(tokens) > 2 and made.says("what") and made.says("for", tokens[-1:])
 
 
 def telling_text(made: Composition, type: str, properties: tuple[str, ...]) -> str | None:
@@ -479,8 +492,8 @@ def telling_text(made: Composition, type: str, properties: tuple[str, ...]) -> s
             said = {language.stem(word) for listed in one.words.values() for phrase in listed for word in phrase.split()}
             if labels & said - {language.stem(w) for w in language.words.get("small", ())}:
                 return one.name
-    if made.asks("why") and properties:
-        return None
+    if properties:
+        return None  # it is asked about something of it, and not what it is for
     purpose = {language.stem(word) for phrase in language.words.get("purpose", ()) for word in phrase.split()}
     purpose -= {word for word in purpose if any(one.kind == "small" for one in language.phrases.get((word,), ()))}
     for one in texts:

@@ -12,6 +12,8 @@ from .language import Language, Sense, Token, fold
 from .lexicon import Lexicon, Match
 
 _ENTITY, _ONTOLOGY, _OPERATOR, _PHRASE, _SMALL = 3.0, 2.2, 2.0, 1.0, 0.5
+_AS_PARTS = _OPERATOR + 0.01
+"""A phrase that says nothing explains its words a little better than each of them alone: fall under, make up."""
 _GROWTH = 1.6
 """Exponent by which longer phrases are preferred to the shorter ones in them."""
 _UNEXPLAINED = -3.0
@@ -19,6 +21,8 @@ _LEAST_SHARE = 0.45
 """The share of a name that has to be said, by what its words tell apart."""
 _LEAST_ALONE = 0.65
 """The same for one word in small letters, which is as often a word as a name."""
+_LEAST_OF_WORDS = 0.35
+"""The same for several words that only one name has."""
 _LEAST_OF_ONE = 0.2
 """The same before a word that stands for one of several things."""
 _ONTOLOGY_KINDS = frozenset({"type", "property", "superlative", "relation", "value", "unit", "chain"})
@@ -95,7 +99,7 @@ def read(text: str, lexicon: Lexicon) -> Reading:
             spans.append(Item(match.at, match.end, match.senses, "", max(match.share, _LEAST_SHARE)))
     articles = frozenset(n for n, token in enumerate(tokens) if token.folded in language.cues("article"))
     items = _amounts(_cover(tokens, spans, lexicon), articles)
-    items = _latest_dates(items, lexicon)
+    items = _or_beyond(_latest_dates(items, lexicon), lexicon)
     reading = Reading(text, language, tokens, (), mended)
     return replace(reading, items=tuple(replace(item, text=reading.words(item.at, item.end)) for item in items))
 
@@ -131,26 +135,30 @@ def _phrases(tokens: Sequence[Token], lexicon: Lexicon) -> Iterator[Item]:
         for end in range(at + 1, min(len(stems), at + lexicon.longest) + 1):
             senses = lexicon.look_up(stems[at:end])
             if end - at == 1 or any(one.kind == "property" for one in lexicon.look_up(stems[at : at + 1])):
-                senses = _as_verb(senses, tokens[at], lexicon.language)  # ratings by department
+                senses = _as_verb(senses, tokens[at], lexicon)  # ratings by department
             if end - at == 1:
                 senses = tuple(
                     one for one in senses if one.kind not in _AS_LISTED or _is_listed(one.kind, tokens[at], lexicon.language)
                 )
+                if tokens[at].folded in lexicon.language.words.get("small", ()):  # “sich” is not “sicher”
+                    senses = tuple(one for one in senses if one.kind != "superlative")
             if senses:
                 yield Item(at, end, senses, "")
 
 
-_AS_LISTED = frozenset({"share"})
-"""Kinds whose words mean something else in another form: who shared it."""
+_AS_LISTED = frozenset({"share", "place"})
+"""Kinds whose words mean something else in another form: who shared it, projects about housing."""
 
 
 def _is_listed(kind: str, token: Token, language: Language) -> bool:
     return token.folded in language.words.get(kind, ())
 
 
-def _as_verb(senses: tuple[Sense, ...], token: Token, language: Language) -> tuple[Sense, ...]:
+def _as_verb(senses: tuple[Sense, ...], token: Token, lexicon: Lexicon) -> tuple[Sense, ...]:
     """Senses without the relationships of a word that is no form of their verb: a manager is not who manages."""
-    endings = language.words.get("verb_endings", ())
+    if lexicon.lists(token):
+        return senses
+    endings = lexicon.language.words.get("verb_endings", ())
     rest = token.folded[Prefix.similarity(token.stem, token.folded) :]
     rest = rest[1:] if rest[:1] == token.stem[-1:] and len(rest) > 1 else rest  # running
     if not endings or rest == token.folded or (rest or "_") in endings:
@@ -189,7 +197,8 @@ def parse_number(word: str) -> float | None:
 def _is_said(match: Match, tokens: Sequence[Token], explained: set[int]) -> bool:
     """Whether a part of a name was meant: enough of it, and a word in it that nothing else explains or that is in capitals."""
     alone = match.end - match.at == 1 and not tokens[match.at].text[:1].isupper()
-    if match.share < (_LEAST_ALONE if alone else _LEAST_SHARE):
+    of_one = match.end - match.at > 1 and len(match.senses) == 1
+    if match.share < (_LEAST_ALONE if alone else _LEAST_OF_WORDS if of_one else _LEAST_SHARE):
         return False
     run = range(match.at, match.end)
     return any(n not in explained for n in run) or any(tokens[n].text[:1].isupper() and n > 0 for n in run)
@@ -247,9 +256,11 @@ def _weight(span: Item, tokens: Sequence[Token], lexicon: Lexicon) -> float:
     small = sum(1 for n in range(span.at, span.end) if _is_small(tokens[n], lexicon))
     length = max(1.0, span.end - span.at - 0.7 * small)
     ontology = span.has("entity", *_ONTOLOGY_KINDS)
-    if all(sense.kind == "small" for sense in span.senses) or (span.end - span.at == 1 and small and not ontology):
+    if all(sense.kind in ("small", "polite") for sense in span.senses) or (span.end - span.at == 1 and small and not ontology):
         single = span.end - span.at == 1
-        return _SMALL if single else _PHRASE * float((span.end - span.at) ** _GROWTH)
+        words = span.end - span.at
+        parts = _AS_PARTS * words if small < words else 0.0
+        return _SMALL if single else max(_PHRASE * float(words**_GROWTH), parts)
     if span.has("entity") and span.whole and not (length == 1 and span.has(*_ONTOLOGY_KINDS)):
         base = _ENTITY
     elif span.has("entity"):
@@ -276,6 +287,9 @@ def _amounts(items: list[Item], articles: frozenset[int]) -> list[Item]:
             currency, n, item = True, n + 1, items[n + 1]
         if item.at in articles and n + 1 < len(items) and items[n + 1].has("multipliers"):
             item = replace(item, senses=(Sense("number", 1.0),))  # a billion
+        ranges = n + 2 < len(items) and items[n + 1].has("range") and items[n + 2].has("number", "numbers")
+        if item.has("numbers") and (_scaled(items, n + 1) or (ranges and n > 0 and items[n - 1].has("between"))):
+            item = replace(item, senses=(Sense("number", float(item.of("numbers")[0])),))  # ten billion
         if not item.has("number") or (item.has("year") and not currency and not _scaled(items, n + 1)):
             found.append(item if not currency else items[start])
             n = start + 1
@@ -299,6 +313,23 @@ def _amounts(items: list[Item], articles: frozenset[int]) -> list[Item]:
             amount = Sense("amount", (value, scale, unit, currency))
             found.append(Item(items[start].at, items[end - 1].end, (amount,), ""))
         n = end
+    return found
+
+
+def _or_beyond(items: list[Item], lexicon: Lexicon) -> list[Item]:
+    """A value “or worse”, or “or better”, is each value from there on, in the order that the ontology declares."""
+    found = list(items)
+    for value, between, end in zip(items, items[1:], items[2:], strict=False):
+        if not (value.has("value") and between.has("or") and end.has("worst", "best")):
+            continue
+        type, property, said = value.of("value")[0]
+        declared = lexicon.view.property(type, property)
+        if declared is not None and said in declared.choices:
+            at = declared.choices.index(said)
+            more = declared.choices[at + 1 :] if end.has("worst") else declared.choices[:at]
+            senses = [(Sense("value", (type, property, one)),) for one in more] or [(Sense("small"),)]
+            place = found.index(end)
+            found[place : place + 1] = [replace(end, senses=one) for one in senses]
     return found
 
 

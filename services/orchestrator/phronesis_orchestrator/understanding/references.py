@@ -23,6 +23,7 @@ from .plan import (
     Selection,
     Unknown,
 )
+from .questions_of_changes import MOVES
 from .questions_of_things import telling_text
 from .reading import Item, Reading
 
@@ -115,7 +116,8 @@ def refer(reading: Reading, focus: Focus) -> tuple[Selection | Unknown | None, t
     if one is None and many is None:
         return _implied(reading, focus)
     if many is not None and len(focus.entities) == 1:
-        return None, focus.entities, True
+        two = len(focus.listed) == 2 and focus.entities[0] in focus.listed and isinstance(focus.plan, Describe)
+        return None, focus.listed if two else focus.entities, True  # both red, why
     if one is not None and reading.has("count") and focus.selection is not None:
         return focus.selection, (), True
     if one is not None and len(focus.entities) == 1:
@@ -252,7 +254,8 @@ def continue_plan(reading: Reading, lexicon: Lexicon, focus: Focus) -> Plan | No
     made = Composition(reading, lexicon, focus)
     if (told := _members(reading, focus) or _number_of_them(reading, focus) or _as_share(reading, focus)) is not None:
         return told
-    told = _narrowed(Composition(reading, lexicon, focus)) or _asks_why(made) or _next_in_rank(reading, focus)
+    told = _of_each_side(Composition(reading, lexicon, focus)) or _narrowed(Composition(reading, lexicon, focus))
+    told = told or _asks_why(made) or _next_in_rank(reading, focus)
     if told is not None:
         return told
     plan = _stepped(made, focus)
@@ -283,10 +286,34 @@ def _narrowed(made: Composition) -> Plan | None:
     return narrowed if not made.left_over() else None
 
 
+def _of_each_side(made: Composition) -> Plan | None:
+    """And by number? How many red ones has each? The comparison before it, by another figure or with more conditions."""
+    plan = made.focus.plan
+    if not isinstance(plan, Compare) or plan.how in ("share", "difference", "ratio") or made.has("entity"):
+        return None
+    counts = made.has("count")
+    if not (made.has("each") or (counts and made.has("group"))):
+        return None
+    made.take(
+        *made.open("each", "group", "pronoun_many", "pronoun_one", "count", "follow_up", "only", "yes_or_no", "question_words")
+    )
+    changed = _changed(made, plan)
+    made.take(*(item for item in made.open("type") if item.names_type(plan.sides[0].of.type)))
+    if counts and changed is None:
+        changed = plan
+    if not isinstance(changed, Compare) or made.left_over():
+        return None
+    if not counts:
+        return changed if changed != plan else None
+    sides = tuple(side.model_copy(update={"measure": "count", "property": None}) for side in changed.sides)
+    return changed.model_copy(update={"sides": sides})
+
+
 def _asks_why(made: Composition) -> Plan | None:
     """Why? The comment on what was last told of a thing."""
     plan, reading = made.focus.plan, made.reading
-    silent = {"question_words", "small", "why", "follow_up", "also", "range", "pronoun_one", "yes_or_no", "purpose", "filler"}
+    silent = {"question_words", "small", "why", "follow_up", "also", "range", "pronoun_one", "pronoun_many", "yes_or_no"}
+    silent |= {"purpose", "filler", "worst", "best", "difference", "each", *MOVES}
     asked = {word for item in reading.items for word in item.of("question_words")}
     if not isinstance(plan, Describe) or len(plan.entities) != 1 or asked != {"why"} or not _only_has(reading, silent):
         return None
@@ -642,7 +669,8 @@ def _changed_set(made: Composition, plan: Select | Aggregate | Rank | Change, ty
     if superlative is not None:
         chosen = next(one for one in superlative.of("superlative") if one[0] == type)
         made.take(superlative, *made.open("most", "least"))
-        return Rank(of=of, by=chosen[1], descending=bool(chosen[2]), limit=made.limit() or 1)
+        place = made.place()
+        return Rank(of=of, by=chosen[1], descending=bool(chosen[2]), limit=made.limit() or 1, position=place)
     properties = made.properties(type)
     extremes = made.open("most", "least", "largest", "smallest")
     if extremes and (properties or isinstance(plan, Rank)) and measure is None and not groups:
