@@ -1,4 +1,4 @@
-"""The short chaos runs: four kills, twenty with every part of the stack and every moment among them, and cut event streams."""
+"""The short chaos runs: two kills, ten more that a seed chooses, and cut event streams. `make chaos` kills on for long."""
 
 from __future__ import annotations
 
@@ -11,32 +11,27 @@ from .gates import POINTS, RETRIEVAL
 from .kills import Kill, plan
 from .run import run
 
-FOUR = (
-    Kill("orchestrator", POINTS[0], "after"),
-    Kill("memory", RETRIEVAL, "during"),
-    Kill("nats", POINTS[-1], "before"),
-    Kill("postgres", RETRIEVAL, "during"),
-)
+TWO = (Kill("orchestrator", POINTS[0], "after"), Kill("postgres", RETRIEVAL, "during"))
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.req("D-122", "D-123")
-async def test_four_kills_lose_no_accepted_turn_and_double_nothing(tmp_path: Path) -> None:
-    """A service at a durable step and while it works, and two of the servers below all of them."""
-    outcome = await run(tmp_path / "data", FOUR, seed=29)
-    assert [(kill.victim, kill.when) for kill in outcome.kills] == [(kill.victim, kill.when) for kill in FOUR]
-    assert outcome.found.accepted >= 8
+async def test_two_kills_lose_no_accepted_turn_and_double_nothing(tmp_path: Path) -> None:
+    """A service at a durable step, and one of the servers below all of them."""
+    outcome = await run(tmp_path / "data", TWO, seed=29)
+    assert [(kill.victim, kill.when) for kill in outcome.kills] == [(kill.victim, kill.when) for kill in TWO]
+    assert outcome.found.accepted >= 4
     assert outcome.found.kept, outcome.found
 
 
 @pytest.mark.verify
 @pytest.mark.timeout(420)
 @pytest.mark.req("D-122", "D-123")
-async def test_twenty_kills_lose_no_accepted_turn_and_double_nothing(tmp_path: Path) -> None:
+async def test_ten_kills_lose_no_accepted_turn_and_double_nothing(tmp_path: Path) -> None:
     """Every accepted turn ends once, with one reply; no write of ours and no journalled call is made twice."""
-    outcome = await run(tmp_path / "data", plan(20, seed=23), seed=23, purge_at=10)
-    assert len(outcome.kills) == 20
-    assert outcome.found.accepted >= 40
+    outcome = await run(tmp_path / "data", plan(10, seed=23), seed=23, purge_at=5)
+    assert len(outcome.kills) == 10
+    assert outcome.found.accepted >= 20
     assert outcome.found.kept, outcome.found
 
 

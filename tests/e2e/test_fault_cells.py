@@ -51,6 +51,7 @@ async def person(faulty: FaultStack) -> Person:
     return await someone_who_knows(faulty.people)
 
 
+@pytest.mark.any_store
 @pytest.mark.req("D-134", "D-140", "D-141", "D-142", "D-167")
 @pytest.mark.parametrize(
     ("name", "call"),

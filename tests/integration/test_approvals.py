@@ -216,6 +216,7 @@ async def test_a_cancelled_turn_makes_nothing_whatever_is_answered_later(desk: D
     assert (cancelled.status, found.status, desk.graph.deleted) == (TurnStatus.CANCELLED, ApprovalStatus.CANCELLED, [])
 
 
+@pytest.mark.verify
 async def test_an_approval_that_runs_out_ends_the_turn_typed(desk: Desk) -> None:
     desk.script(DELETES, "The goal is gone.")
     async with desk.running():

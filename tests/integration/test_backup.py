@@ -248,6 +248,7 @@ async def test_a_copy_beside_the_original_is_refused_and_leaves_nothing(before: 
     assert await after.named["ann"].recall(QUERIES[0])
 
 
+@pytest.mark.any_store
 async def test_a_tenant_moves_to_another_installation_under_another_name(before: Before, tmp_path: Path) -> None:
     export = before.archive.with_name("acme.phr")
     async with running(tmp_path / "data", (*SERVERS, *SERVICES), WITHOUT_A_MODEL) as stack:

@@ -19,7 +19,7 @@ from tests.support.production import SERVERS
 from tests.support.remains import remains
 from tests.support.stack import RunningStack, running
 
-pytestmark = [pytest.mark.verify, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.verify, pytest.mark.any_store, pytest.mark.timeout(900)]
 
 
 async def learnt(person: Person, thing: str) -> dict[str, Any]:

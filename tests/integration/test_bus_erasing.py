@@ -74,6 +74,7 @@ async def test_a_parked_message_goes_when_it_names_an_id_and_is_the_tenants(serv
     assert sum((await subjects(server, "PARKED")).values()) == 2
 
 
+@pytest.mark.verify
 async def test_no_other_service_may_erase(server: NatsServer) -> None:
     who = somebody()
     async with connected(server, "memory") as (memory,):

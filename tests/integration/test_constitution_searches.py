@@ -154,6 +154,7 @@ async def test_precedents_have_their_outcomes_and_insights_their_evidence(world:
     assert (found.node.id, [one.id for one in found.linked]) == ("learnt", ["figures"])
 
 
+@pytest.mark.verify
 @pytest.mark.req("O-326", "O-364")
 async def test_a_kept_answer_ends_with_a_write_of_anybody(world: World) -> None:
     who = admin()

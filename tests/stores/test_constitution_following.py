@@ -385,6 +385,7 @@ async def test_strong_consistency_finds_a_write_whose_news_has_not_come(held: Co
         assert await ids(held, tenant, "goal new orchard") == ["a"]
 
 
+@pytest.mark.verify
 async def test_strong_consistency_says_when_it_cannot_be_had(held: Constitution, tenant: str) -> None:
     held.graph.put(tenant, "goal", "a", "kind harvest")
     held.embedder.down = True

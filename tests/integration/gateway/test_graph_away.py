@@ -41,6 +41,7 @@ async def test_without_the_graph_service_each_of_its_tools_says_at_once_that_it_
     assert problems == dict.fromkeys(OF_THE_GRAPH, ("unavailable", 503, "graph is not there", 1.0, True))
 
 
+@pytest.mark.verify
 @pytest.mark.req("O-100")
 async def test_a_graph_service_that_hangs_is_given_up_after_the_tools_own_time(
     api: RunningGateway, nats_server: NatsServer

@@ -225,6 +225,7 @@ async def test_a_turn_that_fails_is_an_error_of_the_server(
     assert (refused.value.code, refused.value.type) == ("model_unavailable", "server_error")
 
 
+@pytest.mark.verify
 async def test_a_slow_answer_is_waited_for_and_then_the_turn_goes_on(
     sdk: AsyncOpenAI, orchestrator: ScriptedOrchestrator
 ) -> None:
