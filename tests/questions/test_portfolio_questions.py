@@ -103,6 +103,13 @@ NEW_OF_DFT = t.names(t.pairs(2021, 2022, department="DFT")[2])
         (("How's Brimstone 3 doing", "and Spearcap 3?", "when do they finish"), says("**Brimstone 3**", "**Spearcap 3**")),
         (("most expensive project in 2021", "and the second most expensive?"), says(*t.names(t.costliest(t.of(2021), 2)[1:]))),
         (("cost of Project Gigabit in 2022", "how much has it risen since"), says("£5,112 million in 2023")),
+        (
+            ("Glen Parva New Build Prison rating 2020", "when does it finish according to the 2021 data?"),
+            says("5 November 2023"),
+        ),
+        (("rating of HS2 Phase 1 in 2023?", "what was it a year earlier?"), says("2022: rating **Amber**")),
+        (("Energy Bills Support Scheme 2023: forecast?", "what's the scheme for"), says("aims")),
+        (("Was kostet Crossrail 2023?", "War es 2020 billiger?"), says("Ja.")),
     ],
     ids=lambda value: value[-1] if isinstance(value, tuple) else "",
 )
@@ -122,6 +129,7 @@ OVER_FIFTEEN = [row for row in t.of(2023) if (t.cost(row) or 0.0) > 15_000]
 RED_WORKS = [row for row in t.of(2023, rating="Red") if row["category"] == "Infrastructure and Construction"]
 SPENDERS = t.sums("department", t.of(2022))
 AMBER_OR_WORSE = [row for row in t.of(2021, "MOD") if row["rating"] in ("Amber", "Amber/Red", "Red")]
+ICT_OF_DHSC = [row for row in t.of(2022, "DHSC") if row["category"] == "ICT"]
 BILLIONS_OF_DEFRA = [row for row in t.of(2023, "DEFRA") if 1_000 <= (t.cost(row) or 0.0) <= 2_000]
 WITHOUT_AMBER = set(t.by_department(t.of(2023))) - set(t.by_department(t.of(2023, rating="Amber")))
 
@@ -165,6 +173,11 @@ WITHOUT_AMBER = set(t.by_department(t.of(2023))) - set(t.by_department(t.of(2023
         ("Why did Universal Credit get more expensive in 2023?", says("Policy decisions")),
         ("why was the holocaust memorial project red in 2022", says("comment on the rating")),
         ("what category does Cerberus fall under", says("Government Transformation")),
+        ("Did DfE have more projects in 2023 than in 2021?", says("Yes.")),
+        ("transport projects in 2022", names(t.names(t.of(2022, "DFT")))),
+        ("What does the FCDO have in 2022?", names(t.names(t.of(2022, "FCDO")))),
+        ("Count of DHSC ICT projects, 2022", number(len(ICT_OF_DHSC))),
+        ("What pushed up the cost of Universal Credit in 2023", says("Policy decisions")),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -946,6 +946,8 @@ def _named_after(made: Composition, type: str) -> tuple[Filter, ...]:
     words = words or [
         item for item in made.reading.items if not item.senses and made.reading.tokens[max(0, item.at - 1)].folded in spelt
     ]
+    if len(words) == 1 and (by := _of_known(made, type, words[0])) is not None:
+        return (by,)
     parts = [made.name_part(type, item) or "" for item in words]
     if not parts or not all(parts) or any(_names_another(made, type, item) for item in words):
         return ()
@@ -955,6 +957,21 @@ def _named_after(made: Composition, type: str) -> tuple[Filter, ...]:
     made.take(*words)
     made.certainty = min(made.certainty, GUESSED)
     return tuple(Filter(property="name", op="contains", value=part, words=part) for part in parts)
+
+
+def _of_known(made: Composition, type: str, item: Item) -> Filter | None:
+    """Transport projects: those of the one thing that the word tells apart from others of its type."""
+    refs = [
+        ref
+        for ref in made.lexicon.known_by(made.reading.tokens[item.at].stem)
+        if ref.type != type and made.view.between(type, ref.type)
+    ]
+    if len(refs) != 1:
+        return None
+    via, to = made.link(type, refs[0].type, item)
+    made.take(item)
+    made.certainty = min(made.certainty, GUESSED)
+    return Filter(property="id", value=refs[0].id, via=via, to=to, words=refs[0].name)
 
 
 def _names_another(made: Composition, type: str, item: Item) -> bool:

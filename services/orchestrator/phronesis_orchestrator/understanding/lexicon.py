@@ -382,6 +382,24 @@ class Lexicon:
         senses = (sense for number in self._holding.get(stem, ()) for sense in self._names[number].senses)
         return [ref for sense in senses if sense.kind == "entity" for ref in sense.value]
 
+    def known_by(self, stem: str) -> tuple[EntityRef, ...]:
+        """The things that a word alone tells apart, beside the words of their type, as one alone of a title does."""
+        return self._known_by.get(stem, ())
+
+    @cached_property
+    def _known_by(self) -> dict[str, tuple[EntityRef, ...]]:
+        found: dict[str, dict[tuple[str, str], EntityRef]] = defaultdict(dict)
+        for name in self._names:
+            telling = [stem for stem in name.stems if not self._is_generic(stem)]
+            if len(telling) == 1 and len(name.stems) > 1 and not name.in_full:
+                refs = (ref for sense in name.senses if sense.kind == "entity" for ref in sense.value)
+                found[telling[0]].update({(ref.type, ref.id): ref for ref in refs})
+        return {stem: tuple(refs.values()) for stem, refs in found.items()}
+
+    def _is_generic(self, stem: str) -> bool:
+        kinds = {sense.kind for sense in self.look_up((stem,))}
+        return bool(kinds & {"type", "small"})
+
     def may_name(self, token: Token) -> bool:
         """Whether a word stands in a name of the data, is written as one, or is in no dictionary."""
         capital = token.start > 0 and token.text[:1].isupper() and not self.language.cues("capital_nouns")

@@ -5,8 +5,11 @@ from __future__ import annotations
 from .composing import Composition, NotUnderstood, refuse_leftovers
 from .plan import (
     Aggregate,
+    Change,
+    Compare,
     Coverage,
     Plan,
+    Rank,
     Select,
     Unknown,
 )
@@ -19,9 +22,22 @@ def compose(made: Composition) -> Plan:
     """The plan of a question about the twin. Raises `NotUnderstood`: with the `Unknown` that says why."""
     plan = _concept(made) or _coverage(made) or of_things(made) or of_a_set(made)
     refuse_leftovers(made)
+    if _leaves_out_named(made, plan):
+        raise NotUnderstood(Unknown(reason="unsupported", words=made.reading.text[:300]))
     if isinstance(plan, Select | Aggregate) and _asks_for_more(made, plan):
         raise NotUnderstood(Unknown(reason="unsupported", words=made.reading.text[:300]))
     return plan
+
+
+def _leaves_out_named(made: Composition, plan: Plan) -> bool:
+    """Whether a pronoun stands for things of which a plan over a set says nothing."""
+    if not made.named or made.base is not None or not isinstance(plan, Select | Aggregate | Rank | Change | Compare):
+        return False
+    sets = [side.of for side in plan.sides] if isinstance(plan, Compare) else [plan.of]
+    told: set[object] = {ref.id for of in sets for ref in of.among}
+    for one in (one for of in sets for one in of.filters):
+        told |= set(one.value) if isinstance(one.value, tuple) else {one.value}
+    return not told & {ref.id for ref in made.named}
 
 
 def _asks_for_more(made: Composition, plan: Select | Aggregate) -> bool:

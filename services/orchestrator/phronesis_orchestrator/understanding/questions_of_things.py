@@ -17,6 +17,7 @@ from .plan import (
     Rank,
     Relate,
     Search,
+    Select,
     Selection,
     Unknown,
 )
@@ -57,9 +58,11 @@ def _things(made: Composition) -> tuple[EntityRef, ...]:
     if heads and not all(one.names_type(type) for one in heads):
         if any(one.names_type(owner) for one in heads for item in made.open("property") for owner, _ in item.of("property")):
             return ()  # for which of its projects is the end date missing?
-        return tuple(refs) if made.has("missing", "connect") or (_is_yes_or_no(made) and len(refs) == 1) else ()
+        has_some = _is_yes_or_no(made) and len(refs) == 1 and not made.has("more", "less")
+        return tuple(refs) if made.has("missing", "connect") or has_some else ()
     sized = not heads and len(refs) == 2 and _orders_two(made)
-    of_set = made.has("count", "superlative", "most", "least", "group", "joined", "left", "share", "ratio")
+    of_set = made.has("count", "superlative", "most", "least", "joined", "left", "share", "ratio")
+    of_set = of_set or any(made.after(one, ("type", "property"), ("small",)) is not None for one in made.open("group"))
     of_set = of_set or (type not in owners and _figures_of_others(made, type))
     year_before = bool(made.named) and len(made.open("year", "relative_years")) == 1 and _begins_yes_or_no(made)
     why = made.asks("why") and len(refs) == 1
@@ -329,6 +332,25 @@ def _place(made: Composition, ref: EntityRef) -> tuple[str, bool] | None:
     return None
 
 
+_AGAIN = 8
+"""Words of a message that asks for the same of another year."""
+
+
+def _what_it_has(made: Composition, refs: tuple[EntityRef, ...], years: tuple[int, ...]) -> Plan | None:
+    """What does the ministry have? The things of the type that is mostly asked about, which are linked to it."""
+    own = refs[0].type
+    if len(refs) != 1 or not made.says("holds") or made.named or made.has("type", "relation") or _begins_yes_or_no(made):
+        return None
+    near = [one.name for one in made.view.ontology.types if one.name != own and made.view.between(one.name, own)]
+    other = max(near, key=lambda one: (made.main_money(one) is not None, len(made.view.things(one))), default=own)
+    if other == own or made.main_money(own) is not None or not made.view.things(other):
+        return None
+    via, to = made.link(other, refs[0].type, None)
+    condition = Filter(property="id", value=refs[0].id, via=via, to=to, words=refs[0].name)
+    made.take(*made.open("list", "concept", "existence"))
+    return Select(of=Selection(type=other, years=years[-1:], level=made.view.usual_level(other), filters=(condition,)))
+
+
 def _description(made: Composition, type: str, refs: tuple[EntityRef, ...], stated: tuple[int, ...]) -> Plan:
     year = _present_year(made, refs, stated)
     measure = next((name for name in MEASURES if made.has(name)), None)
@@ -339,6 +361,13 @@ def _description(made: Composition, type: str, refs: tuple[EntityRef, ...], stat
         return _figure_of_things(made, type, refs, stated or (year,), measure)
     expect = _expected(made, type)
     properties = made.properties(type)
+    if not properties and expect is None and (held := _what_it_has(made, refs, stated or (year,))) is not None:
+        return held
+    asked_again = made.named and len(stated) == 1 and made.asks("what") and not made.has("type", "relation", "why", "purpose")
+    if asked_again and not properties and expect is None and len(made.reading.tokens) <= _AGAIN:
+        properties = tuple(
+            one for one in made.focus.properties if made.view.property(type, one) is not None
+        )  # what was it then
     if measure == "sum" and any(made.kind(type, one) == "number" for one in properties):
         made.take(*made.open("sum"))  # what does it cost in total
     explains = made.says("explain") and len(refs) == 1 and bool(properties)

@@ -93,6 +93,8 @@ def read(text: str, lexicon: Lexicon) -> Reading:
     spans = list(_phrases(tokens, lexicon)) + list(_numbers(tokens))
     explained = {n for span in spans for n in range(span.at, span.end)}
     for match in lexicon.find_names(tokens):
+        if match.end - match.at > 1 and _lacks_colon(match, text[tokens[match.at].start : tokens[match.end - 1].end], lexicon):
+            continue  # two words beside each other are no thing called “one: other”
         if match.whole or _is_said(match, tokens, explained) or _stands_for_one(match, tokens, language):
             spans.append(Item(match.at, match.end, match.senses, "", match.share))
         elif _begins_name(match, tokens, lexicon):
@@ -102,6 +104,13 @@ def read(text: str, lexicon: Lexicon) -> Reading:
     items = _or_beyond(_latest_dates(items, lexicon), lexicon)
     reading = Reading(text, language, tokens, (), mended)
     return replace(reading, items=tuple(replace(item, text=reading.words(item.at, item.end)) for item in items))
+
+
+def _lacks_colon(match: Match, said: str, lexicon: Lexicon) -> bool:
+    """Whether a name is only that of a thing that groups others, which is written with a colon."""
+    refs = [ref for sense in match.senses if sense.kind == "entity" for ref in sense.value]
+    groups = all(": " in ref.name and ref.level is not lexicon.view.usual_level(ref.type) for ref in refs)
+    return bool(refs) and groups and ":" not in said
 
 
 def _mend(tokens: Sequence[Token], lexicon: Lexicon) -> tuple[tuple[Token, ...], tuple[tuple[str, str], ...]]:
@@ -197,7 +206,7 @@ def parse_number(word: str) -> float | None:
 def _is_said(match: Match, tokens: Sequence[Token], explained: set[int]) -> bool:
     """Whether a part of a name was meant: enough of it, and a word in it that nothing else explains or that is in capitals."""
     alone = match.end - match.at == 1 and not tokens[match.at].text[:1].isupper()
-    of_one = match.end - match.at > 1 and len(match.senses) == 1
+    of_one = match.end - match.at > 1 and len(match.senses) == 1 and not explained & set(range(match.at, match.end))
     if match.share < (_LEAST_ALONE if alone else _LEAST_OF_WORDS if of_one else _LEAST_SHARE):
         return False
     run = range(match.at, match.end)

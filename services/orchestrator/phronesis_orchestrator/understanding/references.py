@@ -81,6 +81,8 @@ def refer(reading: Reading, focus: Focus) -> tuple[Selection | Unknown | None, t
     )
     if (asked := _type_before_pronoun(reading, focus)) is not None:
         return None, asked, True
+    if (meant := _the_one_of_its_type(reading, focus)) is not None:
+        return None, meant, True
     ordinal, listed = _ordinal(reading), focus.entities if len(focus.entities) > 1 else focus.listed
     if ordinal is not None and listed:
         place = ordinal if ordinal < 0 else ordinal - 1
@@ -184,6 +186,19 @@ def _type_before_pronoun(reading: Reading, focus: Focus) -> tuple[EntityRef, ...
     if reading.has("entity") or not types or not pronouns or len(focus.entities) != 1 or focus.entities[0].type in types:
         return None
     return focus.entities
+
+
+def _the_one_of_its_type(reading: Reading, focus: Focus) -> tuple[EntityRef, ...] | None:
+    """What is the scheme for? A type in the singular, behind an article, is the thing last spoken of."""
+    if len(focus.entities) != 1 or reading.has("entity", "value", "count", "superlative", "most", "least", "ordinals", "group"):
+        return None
+    definite = reading.language.cues("the_one")
+    for item in reading.of("type"):
+        behind = item.at > 0 and reading.tokens[item.at - 1].folded in definite
+        plural = item.text.casefold().endswith(reading.language.words.get("plural_endings", ("s",)))
+        if behind and not plural and item.names_type(focus.entities[0].type):
+            return focus.entities
+    return None
 
 
 def _is_of_all(reading: Reading, item: Item) -> bool:
@@ -313,13 +328,14 @@ def _asks_why(made: Composition) -> Plan | None:
     """Why? The comment on what was last told of a thing."""
     plan, reading = made.focus.plan, made.reading
     silent = {"question_words", "small", "why", "follow_up", "also", "range", "pronoun_one", "pronoun_many", "yes_or_no"}
-    silent |= {"purpose", "filler", "worst", "best", "difference", "each", *MOVES}
+    silent |= {"purpose", "filler", "worst", "best", "difference", "each", "year", "number", *MOVES}
     asked = {word for item in reading.items for word in item.of("question_words")}
     if not isinstance(plan, Describe) or len(plan.entities) != 1 or asked != {"why"} or not _only_has(reading, silent):
         return None
     told = plan.properties or ((plan.expect.property,) if plan.expect is not None else ())
     text = telling_text(made, plan.entities[0].type, told) if told else None
-    return Describe(entities=plan.entities, properties=(text,), years=plan.years[-1:]) if text is not None else None
+    years = made.years(plan.entities[0].type)[-1:] or plan.years[-1:]
+    return Describe(entities=plan.entities, properties=(text,), years=years) if text is not None else None
 
 
 def _next_in_rank(reading: Reading, focus: Focus) -> Plan | None:
@@ -507,6 +523,8 @@ def _changed(made: Composition, plan: Plan) -> Plan | None:
     years = made.years(type)
     _drop_corrected(made)
     made.take(*made.open("follow_up", "only"))
+    if isinstance(plan, Describe) and years:
+        made.take(*made.open("compare"))  # versus 2021?
     if (
         made.has("count")
         and isinstance(plan, Select | Rank | Aggregate)
