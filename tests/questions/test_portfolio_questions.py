@@ -110,6 +110,8 @@ NEW_OF_DFT = t.names(t.pairs(2021, 2022, department="DFT")[2])
         (("rating of HS2 Phase 1 in 2023?", "what was it a year earlier?"), says("2022: rating **Amber**")),
         (("Energy Bills Support Scheme 2023: forecast?", "what's the scheme for"), says("aims")),
         (("Was kostet Crossrail 2023?", "War es 2020 billiger?"), says("Ja.")),
+        (("who runs Project Gigabit in 2023", "how many projects does that department have"), number(len(t.of(2023, "DSIT")))),
+        (("most expensive project in 2021", "and in 2020?", "2022 then"), says("In 2022")),
     ],
     ids=lambda value: value[-1] if isinstance(value, tuple) else "",
 )
@@ -185,6 +187,12 @@ async def test_people_put_it_in_other_words(asker: Asker, text: str, right: Chec
     answer = await asker.ask(text)
     assert right(answer) == "", answer.answer
     assert answer.confidence > CONFIDENT, answer.answer
+
+
+@pytest.mark.parametrize("text", ["What other projects does that department have?", "How much does this project cost?"])
+async def test_a_type_that_points_to_nothing_is_asked_back(asker: Asker, text: str) -> None:
+    answer = await asker.ask(text, "Which projects were red in 2023?")
+    assert (answer.confidence, answer.answer.startswith("What do you mean")) == (0.0, True), answer.answer
 
 
 @pytest.mark.parametrize("text", ["why are so many MOD projects red", "which schemes deal with housing?"])

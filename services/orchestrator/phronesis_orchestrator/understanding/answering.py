@@ -307,6 +307,7 @@ class _Answering:
         documents = self._language.cues("handed") | set(self._language.words.get("document", ()))
         words = {token.folded for token in self._language.tokens(self._text)}
         asks = self._asks() or bool(words & (self._language.cues("sort") | self._language.cues("opens")))
+        asks = asks or self._asks_figure() or bool(words & self._language.cues("wants"))
         return not asks or all(token.folded in documents for token in told)
 
     def _from_memory_first(self, plan: Compose) -> bool:
@@ -831,10 +832,13 @@ def focus_after(before: Focus, plan: Plan, finding: Finding, language: str) -> F
     told = plan.entities if isinstance(plan, Describe) else (plan.source,) if isinstance(plan, Relate) else ()
     if len(told) == 1 and before.selection is not None and told[0].id in {one.id for one in (*before.entities, *before.listed)}:
         selection = before.selection  # one of that set is spoken of, and the others may be next
+    same = [one.id for one in before.entities] == [one.id for one in entities]
+    linked = finding.entities[:MAX_ENTITIES] if isinstance(plan, Relate) else before.linked if same else ()
     return Focus(
         plan=plan,
         selection=selection,
         entities=entities,
+        linked=linked,
         listed=_listed(before, told or (plan.of.among if isinstance(plan, Rank) and len(plan.of.among) == 2 else entities)),
         properties=properties,
         years=years,

@@ -246,7 +246,11 @@ class Composition:
         known = self.view.years_of(type)
         stated: list[int] = []
         items = self.open("year", "relative_years")
+        said = any(item.has("year") for item in items)
         for item in items:
+            if said and not item.has("year") and "same" in item.of("relative_years"):
+                self.take(item)  # 2022 then
+                continue
             year = self.year(item, known)
             if year is None:
                 continue

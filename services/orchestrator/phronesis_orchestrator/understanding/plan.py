@@ -351,6 +351,8 @@ class Focus(Message):
     """The things last named or listed, in the order in which they were shown."""
     listed: tuple[EntityRef, ...] = Field(default=(), max_length=MAX_ENTITIES)
     """What “the second one” and “the two” choose from: the last list, or the two things spoken of one after the other."""
+    linked: tuple[EntityRef, ...] = Field(default=(), max_length=MAX_ENTITIES)
+    """What the thing spoken of was last said to be linked with: that department."""
     properties: tuple[str, ...] = ()
     years: tuple[int, ...] = ()
     earlier: tuple[int, ...] = ()

@@ -120,6 +120,9 @@ def _linked_types(made: Composition, type: str) -> list[Filter]:
         others = [t for t, _ in item.of("type") if t != type and made.view.between(type, t)]
         if not others:
             continue
+        if any(item.names_type(ref.type) for ref in made.named):
+            made.take(item)  # that department: the one that was named
+            continue
         if made.before(item, tuple(COMPARISONS), ("number", "numbers", "small")) is not None:
             continue
         bare = made.before(item, ("without",), ("small",))

@@ -83,6 +83,8 @@ def refer(reading: Reading, focus: Focus) -> tuple[Selection | Unknown | None, t
         return None, asked, True
     if (meant := _the_one_of_its_type(reading, focus)) is not None:
         return None, meant, True
+    if _points_at_type(reading):
+        return Unknown(reason="reference", words=reading.text[:200]), (), True
     ordinal, listed = _ordinal(reading), focus.entities if len(focus.entities) > 1 else focus.listed
     if ordinal is not None and listed:
         place = ordinal if ordinal < 0 else ordinal - 1
@@ -177,11 +179,12 @@ def _counts_the_same(reading: Reading, type: str) -> bool:
 def _type_before_pronoun(reading: Reading, focus: Focus) -> tuple[EntityRef, ...] | None:
     """Which department runs it? A pronoun after the type that is asked for stands for a thing of another type."""
     types = {name for item in reading.of("type") for name, _ in item.of("type")}
-    last = reading.items[-1] if reading.items else None
+    verbs = ("small", "relation", "filler")
     pronouns = [
         item
         for item in reading.of("pronoun_one")
-        if (_is_certain(reading, item) or item is last) and _is_pronoun(reading, item)
+        if (_is_certain(reading, item) or all(one.has(*verbs) for one in reading.items if one.at > item.at))
+        and _is_pronoun(reading, item)
     ]
     if reading.has("entity") or not types or not pronouns or len(focus.entities) != 1 or focus.entities[0].type in types:
         return None
@@ -190,15 +193,34 @@ def _type_before_pronoun(reading: Reading, focus: Focus) -> tuple[EntityRef, ...
 
 def _the_one_of_its_type(reading: Reading, focus: Focus) -> tuple[EntityRef, ...] | None:
     """What is the scheme for? A type in the singular, behind an article, is the thing last spoken of."""
-    if len(focus.entities) != 1 or reading.has("entity", "value", "count", "superlative", "most", "least", "ordinals", "group"):
-        return None
     definite = reading.language.cues("the_one")
+    for item in reading.of("type"):  # how many projects does that department have
+        shown = focus.entities if len(focus.entities) == 1 and item.names_type(focus.entities[0].type) else focus.linked
+        told = len(shown) == 1 and item.names_type(shown[0].type) and len(reading.of("type")) > 1 and not reading.has("entity")
+        if told and item.at > 0 and reading.tokens[item.at - 1].folded in definite - reading.language.cues("article"):
+            return shown
+    of_others = len(reading.of("type")) > 1  # how many projects has that department
+    of_set = ("entity", "value", "count", "superlative", "most", "least", "ordinals", "group")
+    if len(focus.entities) != 1 or (not of_others and reading.has(*of_set)):
+        return None
+    whose = {"whose", *reading.language.cues("whose")} & {token.folded for token in reading.tokens[:1]}
+    if whose and all(item.names_type(focus.entities[0].type) for item in reading.of("type")) and reading.has("pronoun_one"):
+        return focus.entities
     for item in reading.of("type"):
         behind = item.at > 0 and reading.tokens[item.at - 1].folded in definite
-        plural = item.text.casefold().endswith(reading.language.words.get("plural_endings", ("s",)))
+        plural = item.text.casefold().endswith(reading.language.words.get("plural_endings", ()))
         if behind and not plural and item.names_type(focus.entities[0].type):
             return focus.entities
     return None
+
+
+def _points_at_type(reading: Reading) -> bool:
+    """What else does that department have? A type behind such a word, where nothing named before it is of the type."""
+    plural, points = reading.language.words.get("plural_endings", ()), reading.language.cues("points_at")
+    return not reading.has("entity") and any(
+        item.at > 0 and reading.tokens[item.at - 1].folded in points and not item.text.casefold().endswith(plural)
+        for item in reading.of("type")
+    )
 
 
 def _is_of_all(reading: Reading, item: Item) -> bool:
@@ -486,6 +508,8 @@ def _is_fragment(reading: Reading) -> bool:
     if pronouns and not opened:
         return False
     verbs = reading.language.cues("verb") & {token.folded for token in reading.tokens[:1]}
+    if reading.items[0].has("compare") and reading.has("year", "relative_years") and len(content_of(reading)) <= 1:
+        return True  # versus 2021?
     if opened and _is_complete(reading):
         return False
     if opened:

@@ -237,7 +237,9 @@ def weigh(
         shorten(line, _LONGEST) for passage, line in lines[behind : behind + 1] if passage is found.passage and not is_row(line)
     ]
     whole = replace(found, sentences=(*found.sentences, *more))
-    says = any(not line.startswith("#") for line in whole.sentences)  # a heading alone says nothing
+    says = any(
+        line.rstrip().endswith((".", "!", "?", "…")) or ":" in line or any(map(str.isdigit, line)) for line in whole.sentences
+    )
     if says and own >= max(cosines, default=0.0) - _AS_MEANT:
         return (whole,), True
     beside = [
