@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.any_store, pytest.mark.timeout(300)]
 SLOW = "What do you know of the weather station at Finsevatn, number {n}?"
 
 
+@pytest.mark.verify
 @pytest.mark.req("D-019")
 async def test_two_turns_sent_together_are_answered_in_order(stack: RunningStack, somebody: Person) -> None:
     conversation = (await somebody.reply("Hello!"))["conversation_id"]

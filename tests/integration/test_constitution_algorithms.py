@@ -22,6 +22,8 @@ from tests.support.bus import connected, eventually, somebody
 from tests.support.graph import settings
 from tests.support.servers import GraphServer, NatsServer
 
+pytestmark = pytest.mark.verify
+
 
 @asynccontextmanager
 async def service(bus: Bus, how: GraphSettings) -> AsyncIterator[None]:

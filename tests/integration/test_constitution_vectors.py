@@ -214,6 +214,7 @@ async def test_what_was_taken_when_memory_stopped_is_embedded_as_soon_as_it_is_b
         await eventually(lambda: _is(world.found(who, "goal quince hedge"), ["first"]))
 
 
+@pytest.mark.verify
 @pytest.mark.req("O-321", "O-355", "O-114")
 async def test_with_the_embedder_away_writes_succeed_and_what_failed_is_made_good_by_an_order(world: World) -> None:
     who = somebody(role=Role.ADMIN)

@@ -130,6 +130,7 @@ async def test_it_says_that_it_is_ready(buses: list[Bus]) -> None:
     await eventually(ready)
 
 
+@pytest.mark.verify
 @pytest.mark.req("NC-090")
 async def test_it_starts_without_its_store_and_works_when_the_store_comes(nats_server: NatsServer, tmp_path: Path) -> None:
     server, who = own_graph_server(tmp_path / "late"), curator()

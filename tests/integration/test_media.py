@@ -137,6 +137,7 @@ async def test_the_sample_document_of_the_examples_can_be_read(buses: tuple[Bus,
     assert (found.pages, [line for line in lines if line not in found.text]) == (2, [])
 
 
+@pytest.mark.verify
 @pytest.mark.req("D-004", "D-022", "D-023")
 async def test_an_image_and_a_recording_are_read_each_by_its_own_tool(buses: tuple[Bus, Bus]) -> None:
     gateway, _ = buses

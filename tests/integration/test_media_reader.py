@@ -113,6 +113,7 @@ def bomb() -> bytes:
     return plain[:at] + head + once + b"\n" + plain[end:]
 
 
+@pytest.mark.verify
 @pytest.mark.req("D-032")
 async def test_a_bomb_meets_the_limit_of_memory_and_the_service_does_not() -> None:
     data = bomb()

@@ -23,6 +23,7 @@ from tests.support.bus import eventually
 from tests.support.nats_deployment import DeployedNats, deployed
 
 NAMES = {config["name"] for config in streams()}
+pytestmark = pytest.mark.verify
 DURABLES = {config["durable_name"] for _, config in consumers(1)}
 
 
@@ -115,7 +116,6 @@ async def test_a_broker_that_comes_back_empty_has_its_streams_within_seconds(ser
         await eventually(lambda: all_declared(bus), within=15)
 
 
-@pytest.mark.verify
 async def test_what_is_deleted_by_hand_is_back_within_seconds(server: DeployedNats) -> None:
     async with program(server), looking(server) as bus:
         await eventually(lambda: all_declared(bus))

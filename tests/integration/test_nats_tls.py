@@ -102,6 +102,7 @@ async def test_a_service_comes_in_again_after_the_broker_was_away(tmp_path: Path
             await eventually(lambda: _answers(graph))
 
 
+@pytest.mark.verify
 async def test_where_the_broker_wants_certificates_only_one_of_its_authority_lets_in(tmp_path: Path) -> None:
     authority = Authority(tmp_path / "authority")
     async with deployed(tmp_path, "tls.conf", authority, verify=True) as server:

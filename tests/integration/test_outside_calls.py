@@ -184,6 +184,7 @@ async def test_a_slow_idempotent_tool_is_out_of_time_and_others_answer_beside_it
         assert set(await asyncio.gather(*slow)) == {TimedOut.code}
 
 
+@pytest.mark.verify
 async def test_a_server_that_went_away_and_came_back_is_reached_again(running: RunningOutsider) -> None:
     server = registered(running, "add")
     async with caller(server, fresh=0.0) as calls:

@@ -315,6 +315,7 @@ async def test_three_edits_are_told_with_their_drift_on_the_real_history(searche
     assert finding.drift == pytest.approx(0.5, abs=0.01)
 
 
+@pytest.mark.verify
 @pytest.mark.timeout(180)
 @pytest.mark.req("O-167", "O-187")
 async def test_searches_of_500_nodes_are_quick(searches: Searches) -> None:

@@ -53,6 +53,7 @@ async def plan(database: Database, statement: str, *arguments: object, first: st
         return "\n".join(row[0] for row in await connection.fetch(f"EXPLAIN {statement}", *arguments))
 
 
+@pytest.mark.verify
 async def test_words_are_found_by_their_index(database: Database) -> None:
     asked = (TENANT, [OWNER], ["fact"], [0], ["{17,999}"])
     found = await plan(database, store._ANY, *asked)

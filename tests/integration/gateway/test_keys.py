@@ -138,6 +138,7 @@ async def test_a_request_without_a_good_key_is_refused(api: RunningGateway, head
     assert (answer.status_code, answer.json()["code"]) == (401, "unauthorized")
 
 
+@pytest.mark.verify
 async def test_a_revocation_reaches_another_replica_within_seconds(
     api: RunningGateway, admin: Holder, ann: Holder, nats_server: NatsServer, database: PostgresSettings
 ) -> None:

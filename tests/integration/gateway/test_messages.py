@@ -167,6 +167,7 @@ async def test_an_idempotency_key_that_is_none_is_refused(api: RunningGateway, a
     assert (answer.status_code, answer.json()["field"]) == (400, "Idempotency-Key")
 
 
+@pytest.mark.verify
 async def test_a_turn_that_nobody_accepts_is_published_again_and_then_a_503(
     api: RunningGateway, ann: Holder, orchestrator: ScriptedOrchestrator
 ) -> None:
@@ -199,6 +200,7 @@ async def test_an_end_whose_hint_was_lost_is_found_in_the_row(
     assert (await sending).json()["user_response"] == f"You said: {text}"
 
 
+@pytest.mark.verify
 async def test_a_turn_that_takes_longer_than_the_wait_is_a_202_and_goes_on(
     api: RunningGateway, ann: Holder, orchestrator: ScriptedOrchestrator
 ) -> None:

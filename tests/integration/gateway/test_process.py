@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx
+import pytest
 
 from phronesis_gateway.auth.keys import new_secret
 from phronesis_local.loopback import free_port
@@ -59,6 +60,7 @@ async def test_a_port_that_is_taken_ends_the_process_with_a_reason(nats_server: 
     assert "Traceback" not in said.decode()
 
 
+@pytest.mark.verify
 async def test_a_gateway_that_stops_ends_its_streams_and_its_waiting_requests_in_order(
     nats_server: NatsServer, database: PostgresSettings, orchestrator: ScriptedOrchestrator, tmp_path: Path
 ) -> None:

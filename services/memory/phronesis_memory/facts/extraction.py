@@ -27,7 +27,7 @@ _NAME = 3
 """Words of a name that is written without capitals, at most."""
 _FEWEST, _MOST = 3, 40
 """Words of a sentence that is kept as it was said."""
-_SAID_ALREADY = 0.6
+_SAID_ALREADY = 0.5
 """The share of a sentence's words that statements have to hold for it to need no note."""
 _BY_RULE = 0.9
 """How sure a rule is: it takes the words as they stand."""
