@@ -830,6 +830,9 @@ def focus_after(before: Focus, plan: Plan, finding: Finding, language: str) -> F
     if isinstance(plan, Select) and len(entities) == 1:
         selection = plan.of
     told = plan.entities if isinstance(plan, Describe) else (plan.source,) if isinstance(plan, Relate) else ()
+    if isinstance(plan, Select) and len(before.entities) == 1:  # which hall is it staged in: “it” is still spoken of
+        held = {one.value for one in plan.of.filters if one.property == "id"}
+        told = before.entities if before.entities[0].id in held else told
     if len(told) == 1 and before.selection is not None and told[0].id in {one.id for one in (*before.entities, *before.listed)}:
         selection = before.selection  # one of that set is spoken of, and the others may be next
     same = [one.id for one in before.entities] == [one.id for one in entities]

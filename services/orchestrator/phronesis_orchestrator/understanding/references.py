@@ -83,7 +83,7 @@ def refer(reading: Reading, focus: Focus) -> tuple[Selection | Unknown | None, t
         return None, asked, True
     if (meant := _the_one_of_its_type(reading, focus)) is not None:
         return None, meant, True
-    if _points_at_type(reading):
+    if _points_at_type(reading, focus):
         return Unknown(reason="reference", words=reading.text[:200]), (), True
     ordinal, listed = _ordinal(reading), focus.entities if len(focus.entities) > 1 else focus.listed
     if ordinal is not None and listed:
@@ -195,10 +195,11 @@ def _the_one_of_its_type(reading: Reading, focus: Focus) -> tuple[EntityRef, ...
     """What is the scheme for? A type in the singular, behind an article, is the thing last spoken of."""
     definite = reading.language.cues("the_one")
     for item in reading.of("type"):  # how many projects does that department have
-        shown = focus.entities if len(focus.entities) == 1 and item.names_type(focus.entities[0].type) else focus.linked
-        told = len(shown) == 1 and item.names_type(shown[0].type) and len(reading.of("type")) > 1 and not reading.has("entity")
-        if told and item.at > 0 and reading.tokens[item.at - 1].folded in definite - reading.language.cues("article"):
-            return shown
+        known = len(focus.entities) == 1 and item.names_type(focus.entities[0].type)
+        linked = len(focus.linked) == 1 and item.names_type(focus.linked[0].type) and not known
+        if linked and len(reading.of("type")) > 1 and not reading.has("entity"):
+            if item.at > 0 and reading.tokens[item.at - 1].folded in definite:
+                return focus.linked
     of_others = len(reading.of("type")) > 1  # how many projects has that department
     of_set = ("entity", "value", "count", "superlative", "most", "least", "ordinals", "group")
     if len(focus.entities) != 1 or (not of_others and reading.has(*of_set)):
@@ -214,11 +215,14 @@ def _the_one_of_its_type(reading: Reading, focus: Focus) -> tuple[EntityRef, ...
     return None
 
 
-def _points_at_type(reading: Reading) -> bool:
+def _points_at_type(reading: Reading, focus: Focus) -> bool:
     """What else does that department have? A type behind such a word, where nothing named before it is of the type."""
     plural, points = reading.language.words.get("plural_endings", ()), reading.language.cues("points_at")
     return not reading.has("entity") and any(
-        item.at > 0 and reading.tokens[item.at - 1].folded in points and not item.text.casefold().endswith(plural)
+        item.at > 0
+        and not (len(focus.entities) == 1 and item.names_type(focus.entities[0].type))
+        and reading.tokens[item.at - 1].folded in points
+        and not item.text.casefold().endswith(plural)
         for item in reading.of("type")
     )
 
