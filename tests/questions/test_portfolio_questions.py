@@ -112,6 +112,7 @@ NEW_OF_DFT = t.names(t.pairs(2021, 2022, department="DFT")[2])
         (("Was kostet Crossrail 2023?", "War es 2020 billiger?"), says("Ja.")),
         (("who runs Project Gigabit in 2023", "how many projects does that department have"), number(len(t.of(2023, "DSIT")))),
         (("most expensive project in 2021", "and in 2020?", "2022 then"), says("In 2022")),
+        (("cost of Universal Credit in 2023", "compared to 2022?"), says("2022: whole-life cost **£12,717 million**")),
     ],
     ids=lambda value: value[-1] if isinstance(value, tuple) else "",
 )

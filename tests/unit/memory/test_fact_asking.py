@@ -264,6 +264,7 @@ def test_another_language_needs_a_file_and_no_code() -> None:
         ("hmm, I miscounted. It's 14 guests", ["hmm, I miscounted", "It's 14 guests"]),
         ("That is very helpful", []),
         ("fyi: bins on Tuesday, glass on Friday", ["fyi: bins on Tuesday, glass on Friday"]),
+        ("fyi: are the bins on Tuesday or Friday?", []),
         ("Draw me a chart of costs", []),
         ("Die Miete beträgt 890 Euro warm", ["Die Miete beträgt 890 Euro warm"]),
         ("nur die größten drei", []),

@@ -77,7 +77,8 @@ class DocumentHandlers:
         near = [one for one in ranked if request.media_id in (None, one.family.removeprefix("document/"))]
         if sum(one.passages for one in known.values()) <= request.limit:
             stored = await self._store.whole(call.who, request.conversation_id, list(known), request.limit)
-            beside = [id for id in stored if id not in {one.id for one in near}]
+            found_ids = {one.id for one in near}
+            beside = (id for id in stored if id not in found_ids)
             near += [Candidate(id, ItemKind.PASSAGE, "", 0.0, cosine=None, bm25=None, coverage=0.0) for id in beside]
         else:
             stored = await self._store.passages(call.who, request.conversation_id, [one.id for one in near[: request.limit]])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
+from itertools import pairwise
 
 from phronesis_contracts.facts import FactKind, Statement
 
@@ -108,10 +109,10 @@ def note_the_rest(text: str, stated: Sequence[Statement], language: str | Langua
 def _is_told(sentence: str, plain: str, language: Language) -> bool:
     """Whether a sentence tells something of the user's own world: no question, order, supposition or report."""
     words, said = plain.casefold().split(), sentence.casefold().rstrip(" .!").split()
-    if language.any_of("labels").match(f"{expand(sentence, language)} ") and len(words) >= _FEWEST:
-        return True
     if sentence.rstrip(" \"'”").endswith("?") or not _FEWEST <= len(words) <= _MOST or said[-1] in language.words("polite"):
         return False
+    if language.any_of("labels").match(f"{expand(sentence, language)} "):
+        return True
     if language.holds("wishes", plain) and ":" not in sentence and not set(language.words("asking")) & set(words[:_FEWEST]):
         return not language.any_of("tasks").match(plain)
     other = ("openers", "tasks", "hypothetical", "requests", "opinions")
@@ -130,7 +131,7 @@ def _is_told(sentence: str, plain: str, language: Language) -> bool:
         and (word[0].islower() or not language.nouns_capital)
         and word.casefold().endswith(language.words("participles"))
         and before.casefold() not in (*language.words("articles"), *language.words("definite"))
-        for before, word in zip(["", *plain.split()], plain.split()[:_BEGINNING], strict=False)
+        for before, word in pairwise(["", *plain.split()[:_BEGINNING]])
     )
     definite = words[0] in {*language.words("articles"), *language.words("definite")}
     comma = next((at for at, word in enumerate(words) if word.endswith(",")), len(words))
@@ -162,12 +163,9 @@ def _is_held(plain: str, whole: str, held: Set[str], language: Language) -> bool
     }
     words = [word for word in plain.split() if word.casefold() not in small]
     own = {stem for word in words for stem in stems(word)}
-    exact = {
-        stem
-        for word in (*words[1:], *whole.split())
-        if word[0].isdigit() or (word[0].isupper() and word in words[1:] and not language.nouns_capital)
-        for stem in stems(word)
-    }
+    numbers = [word for word in (*words[1:], *whole.split()) if word[0].isdigit()]
+    names = [word for word in words[1:] if word[0].isupper() and not language.nouns_capital]
+    exact = {stem for word in (*numbers, *names) for stem in stems(word)}
     return exact <= held and len(held & own) >= _SAID_ALREADY * len(own)
 
 

@@ -74,6 +74,7 @@ from .search import (
     telling,
     things_about,
     weigh,
+    without,
 )
 from .taken import Taken, say_taken
 from .wording import Wording, Written
@@ -379,7 +380,7 @@ class _Answering:
         own = self._language.holds(self._text, self._language.words.get("user.question", ()))
         if not isinstance(plan, Unknown) or plan.detail.get("about") != "data":
             return False
-        return begins or (not own and "words" not in plan.detail)
+        return begins or (not own and "unexplained" not in plan.detail)
 
     # -- the twin ---------------------------------------------------------------------------------------------
 
@@ -585,19 +586,20 @@ class _Answering:
         lines, cosines = await self._lines_compared(passages)
         if not cosines:
             return self._quoted(understood, found, words, near=self._has_to_compute(found))
-        near = await asyncio.to_thread(nearest, self._text, lines, cosines, self._language, asks=self._asks())
-        quotes, meant = weigh(found[0], lines, cosines, near)
-        if not meant:
-            return self._quoted(understood, quotes, words, near=True)
-        return self._quoted(understood, (*quotes, *found[1:]), words, near=self._has_to_compute(found))
+        quote, meant = weigh(found[0], lines, cosines)
+        if meant:
+            return self._quoted(understood, (quote, *found[1:]), words, near=self._has_to_compute(found))
+        near = await self._near_quotes(lines, cosines)
+        return self._quoted(understood, (quote, *without(near, quote)), words, near=True)
 
     async def _nearest(self, understood: Understood, words: Wording, passages: Sequence[Passage]) -> RuleAnswer | None:
         """What comes nearest in the conversation's documents, told as no more than that."""
         lines, cosines = await self._lines_compared(passages)
-        if not cosines:
-            return None
-        found = await asyncio.to_thread(nearest, self._text, lines, cosines, self._language, asks=self._asks())
+        found = await self._near_quotes(lines, cosines) if cosines else ()
         return self._quoted(understood, found, words, near=True) if found else None
+
+    async def _near_quotes(self, lines: Sequence[tuple[Passage, str]], cosines: Sequence[float]) -> tuple[Quote, ...]:
+        return await asyncio.to_thread(nearest, self._text, lines, cosines, self._language, asks=self._asks())
 
     async def _lines_compared(self, passages: Sequence[Passage]) -> tuple[list[tuple[Passage, str]], tuple[float, ...]]:
         """The first sentences and rows of passages, and how near each is to the question; nothing where that cannot be told."""

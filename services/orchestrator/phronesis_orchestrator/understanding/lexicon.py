@@ -207,8 +207,9 @@ class Lexicon:
         if key:
             known = self.phrases.get(key, ())
             self.phrases[key] = (*known, *(sense for sense in senses if sense not in known))
-            self._listed.update(token.folded for token in self.language.tokens(phrase))
-            self._words.update(token.folded for token in self.language.tokens(phrase))
+            words = {token.folded for token in self.language.tokens(phrase)}
+            self._listed |= words
+            self._words |= words
 
     def _both(self, words: Words) -> Iterator[str]:
         """The words of this language, and the English ones: names of data are often English."""
@@ -383,7 +384,7 @@ class Lexicon:
         return [ref for sense in senses if sense.kind == "entity" for ref in sense.value]
 
     def known_by(self, stem: str) -> tuple[EntityRef, ...]:
-        """The things that a word alone tells apart, beside the words of their type, as one alone of a title does."""
+        """The things that one word of their name tells apart, where its other words are small ones and words of their type."""
         return self._known_by.get(stem, ())
 
     @cached_property

@@ -144,7 +144,7 @@ def _of_data(text: str, lexicon: Lexicon, focus: Focus, spoken: bool) -> Underst
         known = sum(bool({sense.kind for sense in item.senses} & set(_OF_DATA)) for item in reading.items)
         about = {"about": "data"} if of_data else {}
         if strange > known:
-            about["words"] = "strange"  # most of it is of something else
+            about["unexplained"] = "most"  # it is rather of something else
         topics = [item.of("type")[0][0] for item in reading.of("type")]
         if len(set(topics)) == 1 and not reading.has("value", "entity"):
             about["topic"] = topics[0]

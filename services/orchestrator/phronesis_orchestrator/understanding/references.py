@@ -194,17 +194,17 @@ def _type_before_pronoun(reading: Reading, focus: Focus) -> tuple[EntityRef, ...
 def _the_one_of_its_type(reading: Reading, focus: Focus) -> tuple[EntityRef, ...] | None:
     """What is the scheme for? A type in the singular, behind an article, is the thing last spoken of."""
     definite = reading.language.cues("the_one")
-    for item in reading.of("type"):  # how many projects does that department have
+    of_others = len(reading.of("type")) > 1  # how many projects has that department
+    for item in reading.of("type"):
         known = len(focus.entities) == 1 and item.names_type(focus.entities[0].type)
         linked = len(focus.linked) == 1 and item.names_type(focus.linked[0].type) and not known
-        if linked and len(reading.of("type")) > 1 and not reading.has("entity"):
-            if item.at > 0 and reading.tokens[item.at - 1].folded in definite:
-                return focus.linked
-    of_others = len(reading.of("type")) > 1  # how many projects has that department
+        behind = item.at > 0 and reading.tokens[item.at - 1].folded in definite
+        if linked and behind and of_others and not reading.has("entity"):
+            return focus.linked
     of_set = ("entity", "value", "count", "superlative", "most", "least", "ordinals", "group")
     if len(focus.entities) != 1 or (not of_others and reading.has(*of_set)):
         return None
-    whose = {"whose", *reading.language.cues("whose")} & {token.folded for token in reading.tokens[:1]}
+    whose = reading.language.cues("whose") & {token.folded for token in reading.tokens[:1]}
     if whose and all(item.names_type(focus.entities[0].type) for item in reading.of("type")) and reading.has("pronoun_one"):
         return focus.entities
     for item in reading.of("type"):
@@ -512,7 +512,7 @@ def _is_fragment(reading: Reading) -> bool:
     if pronouns and not opened:
         return False
     verbs = reading.language.cues("verb") & {token.folded for token in reading.tokens[:1]}
-    if reading.items[0].has("compare") and reading.has("year", "relative_years") and len(content_of(reading)) <= 1:
+    if reading.items[0].has("compare") and reading.has("year", "relative_years") and len(content_of(reading)) <= 2:
         return True  # versus 2021?
     if opened and _is_complete(reading):
         return False

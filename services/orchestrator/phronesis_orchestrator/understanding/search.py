@@ -214,41 +214,39 @@ def nearest(
     )
 
 
-def weigh(
-    found: Quote, lines: Sequence[tuple[Passage, str]], cosines: Sequence[float], near: Sequence[Quote]
-) -> tuple[tuple[Quote, ...], bool]:
-    """A quote that was found by its words, beside what comes nearest in meaning.
+def weigh(found: Quote, lines: Sequence[tuple[Passage, str]], cosines: Sequence[float]) -> tuple[Quote, bool]:
+    """A quote that was found by its words, with the sentence behind it, and whether it means what is asked.
 
     Args:
         found: the quote.
         lines: as `lines_of` gives them.
         cosines: how near each is to the question.
-        near: what is `nearest` of them.
-
-    Returns:
-        The quote with the sentence behind it, and whether it means what is asked; where it does not, with what is nearer.
     """
+    if any(is_row(line) for line in found.sentences):
+        return found, True
     places = [n for n, (_, line) in enumerate(lines) if shorten(line, _LONGEST) in found.sentences]
     own = max((cosines[n] for n in places), default=1.0)
-    if any(is_row(line) for line in found.sentences):
-        return (found,), True
     behind = places[-1] + 1 if places else len(lines)
     more = [
         shorten(line, _LONGEST) for passage, line in lines[behind : behind + 1] if passage is found.passage and not is_row(line)
     ]
     whole = replace(found, sentences=(*found.sentences, *more))
-    says = any(
-        line.rstrip().endswith((".", "!", "?", "…")) or ":" in line or any(map(str.isdigit, line)) for line in whole.sentences
-    )
-    if says and own >= max(cosines, default=0.0) - _AS_MEANT:
-        return (whole,), True
-    beside = [
-        replace(one, sentences=rest)
+    return whole, any(map(_states, whole.sentences)) and own >= max(cosines, default=0.0) - _AS_MEANT
+
+
+def _states(line: str) -> bool:
+    """Whether a line says something, and is no heading alone."""
+    return line.rstrip().endswith((".", "!", "?", "…")) or ":" in line or any(map(str.isdigit, line))
+
+
+def without(near: Sequence[Quote], found: Quote) -> tuple[Quote, ...]:
+    """Quotes from the document of another, without the sentences that it quotes."""
+    rest = (
+        replace(one, sentences=tuple(line for line in one.sentences if line not in found.sentences))
         for one in near
         if one.passage.title == found.passage.title
-        and (rest := tuple(line for line in one.sentences if line not in whole.sentences))
-    ]
-    return (whole, *beside), False
+    )
+    return tuple(one for one in rest if one.sentences)
 
 
 def things_about(topic: str, passages: Sequence[Passage], language: Language, most: int = 5) -> tuple[Quote, ...]:

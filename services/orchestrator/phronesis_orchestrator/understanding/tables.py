@@ -164,25 +164,26 @@ def _rows_meant(
 
     A value chooses by the columns that are named, where one of those has it: who is off on Monday?
     """
-    columns = list(dict.fromkeys(name for one in cells for name in one))
-    named = {name: _stems(name, language) for name in columns}
+    named = {name: _stems(name, language) for name in dict.fromkeys(name for one in cells for name in one)}
+    held = [{name: _stems(value, language) for name, value in one.items()} for one in cells]
+    every = frozenset[str]().union(*(stems for row in held for stems in row.values()))
     chosen, asked, values, unexplained = list(range(len(cells))), list[str](), list[str](), 0
     for word in words:
         if _says_measure(word, language):
             continue
-        if here_named := [name for name in columns if word.stem in named[name] or _abbreviates(name, word, language)]:
+        if here_named := [name for name, stems in named.items() if word.stem in stems or _abbreviates(name, word, language)]:
             for name in here_named:
                 said = _said_so(cells, name, word, question, language) if measure in ("count", "rows") else []
                 chosen = [n for n in chosen if n in said] if said else chosen
                 asked += [] if said else [name]
-        elif any(word.stem in _stems(value, language) for one in cells for value in one.values()):
+        elif word.stem in every:
             values.append(word.stem)
         elif word.stem not in known:
             unexplained += 1
     for value in values:
-        every = [n for n in chosen if any(value in _stems(text, language) for text in cells[n].values())]
-        of_named = [n for n in every if any(value in _stems(cells[n].get(name, ""), language) for name in asked)]
-        here = of_named or every
+        holding = [n for n in chosen if any(value in stems for stems in held[n].values())]
+        of_named = [n for n in holding if any(value in held[n].get(name, ()) for name in asked)]
+        here = of_named or holding
         chosen = here if here and (measure in ("sum", "count", "rows") or len(here) > 1) else chosen
     return chosen, asked, unexplained
 
