@@ -1,4 +1,4 @@
-"""The short chaos runs: two kills, ten more that a seed chooses, and cut event streams. `make chaos` kills on for long."""
+"""The short chaos runs: two kills, ten more with one of each part, and cut event streams. `make chaos` kills on for long."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ import pytest
 
 from .cuts import cut_streams
 from .gates import POINTS, RETRIEVAL
-from .kills import Kill, plan
+from .kills import EVERY, Kill, plan
 from .run import run
 
 TWO = (Kill("orchestrator", POINTS[0], "after"), Kill("postgres", RETRIEVAL, "during"))
+
+OF_EACH = 2812
+"""A seed whose first ten kills are one of each service and server."""
 
 
 @pytest.mark.timeout(300)
@@ -29,8 +32,9 @@ async def test_two_kills_lose_no_accepted_turn_and_double_nothing(tmp_path: Path
 @pytest.mark.req("D-122", "D-123")
 async def test_ten_kills_lose_no_accepted_turn_and_double_nothing(tmp_path: Path) -> None:
     """Every accepted turn ends once, with one reply; no write of ours and no journalled call is made twice."""
-    outcome = await run(tmp_path / "data", plan(10, seed=23), seed=23, purge_at=5)
+    outcome = await run(tmp_path / "data", plan(10, seed=OF_EACH), seed=23, purge_at=5)
     assert len(outcome.kills) == 10
+    assert {kill.victim for kill in outcome.kills} == {kill.victim for kill in EVERY}
     assert outcome.found.accepted >= 20
     assert outcome.found.kept, outcome.found
 
