@@ -180,7 +180,7 @@ def bubble(config: Row, rows: Sequence[Row]) -> Figure:
     made["data"][0]["marker"] = {
         "size": sizes,
         "sizemode": "area",
-        "sizeref": 2 * max(sizes) / _LARGEST_BUBBLE**2,
+        "sizeref": max(sizes) / _LARGEST_BUBBLE**2 * 2,  # twice the greatest float is infinite
         "sizemin": 3,
         "opacity": 0.7,
     }

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import plotly.graph_objects as plotly
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from phronesis_contracts.answers import Visualization, VisualizationType
@@ -56,6 +57,7 @@ def texts(value: object) -> Iterator[str]:
 @pytest.mark.parametrize("type", CONFIGS)
 @settings(max_examples=60)
 @given(rows=st.lists(st.dictionaries(FIELDS, VALUES), max_size=8))
+@example(rows=[{"a": None, "b": 0, "c": 0, "d": sys.float_info.max}])
 def test_any_rows_make_a_figure_that_the_library_takes_or_a_reason(type: str, rows: list[dict[str, Any]]) -> None:
     made = drawn(chart(type, rows))
     plotly.Figure(made)  # the library's own check of every property
