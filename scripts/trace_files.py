@@ -2,7 +2,7 @@
 
 python -m scripts.trace_files [TEXT]    exit status 1 where there are more than `LIMIT`
 
-Runs NATS, Postgres and the orchestrator in this process; what is called before the turn is submitted, or by timers of the
+Runs NATS, Postgres and the orchestrator in this process; what is called before the turn is submitted, by the first turn of a process alone, or by timers of the
 service's own (`TIMERS`), is left out, and so is what only runs while a module is imported.
 """
 
@@ -21,8 +21,11 @@ from uuid import uuid4
 
 from phronesis_bus import Bus, Call, Relay, ask, connect, serve, tell
 from phronesis_contracts import NotFound, Nothing, Principal
+from phronesis_contracts.documents import SEARCH_DOCUMENTS, FoundPassages, SearchDocuments
+from phronesis_contracts.facts import ASK_FACTS, LEARN, AnsweredFacts, AskFacts, Learn, Learnt
 from phronesis_contracts.instructions import AGENT_GET, AgentProfile, AgentRef
 from phronesis_contracts.memory import PROFILE_GET, RETRIEVE, AugmentedMemoryContext, ContextItem, ItemKind, Profile, Retrieve
+from phronesis_contracts.ontology import VOCABULARY, AskVocabulary, OntologyView, Vocabulary
 from phronesis_contracts.orchestrator import TURN, TURN_GET, SubmitTurn, Turn, TurnRef, turn_id
 from phronesis_instructions.library.content import read_agents
 from phronesis_orchestrator.agents.cognition.state import Cognition
@@ -74,7 +77,7 @@ def _task() -> str:
 
 @asynccontextmanager
 async def neighbours(nats: NatsServer) -> AsyncIterator[None]:
-    """Instructions and memory that answer with fixed values."""
+    """Instructions, memory and graph that answer with fixed values: one memory, and no twin."""
     content = next(content for content in read_agents() if content.agent == "dialogue")
     published = {name: value for name, value in content.model_dump().items() if name in AgentProfile.model_fields}
     dialogue = AgentProfile.model_validate(published)
@@ -90,10 +93,27 @@ async def neighbours(nats: NatsServer) -> AsyncIterator[None]:
     async def retrieve(call: Call, request: Retrieve) -> AugmentedMemoryContext:
         return AugmentedMemoryContext(user_id=call.who.user, key_phrases=request.key_phrases, memory_units=(FACT,))
 
+    async def facts(call: Call, request: AskFacts) -> AnsweredFacts:
+        return AnsweredFacts(known=False, understood=False)
+
+    async def learn(call: Call, request: Learn) -> Learnt:
+        return Learnt()
+
+    async def documents(call: Call, request: SearchDocuments) -> FoundPassages:
+        return FoundPassages()
+
+    async def vocabulary(call: Call, request: AskVocabulary) -> Vocabulary:
+        return Vocabulary(version="1", ontology=OntologyView(name="none", version="1", types=()))
+
     async with (
         connect("instructions", nats.settings("instructions")) as instructions,
         connect("memory", nats.settings("memory")) as memory,
+        connect("graph", nats.settings("graph")) as graph,
     ):
+        await serve(graph, VOCABULARY, vocabulary)
+        await serve(memory, ASK_FACTS, facts)
+        await serve(memory, LEARN, learn)
+        await serve(memory, SEARCH_DOCUMENTS, documents)
         await serve(instructions, AGENT_GET, agent)
         await serve(memory, PROFILE_GET, person)
         await serve(memory, RETRIEVE, retrieve)
@@ -102,11 +122,12 @@ async def neighbours(nats: NatsServer) -> AsyncIterator[None]:
 
 async def run_turn(bus: Bus, text: str) -> Turn:
     """Submit a message and wait for its end. Raises `TimeoutError`."""
-    who, key = Principal(tenant=f"t{uuid4().hex[:8]}", user="ann"), uuid4().hex
+    who, key = Principal(tenant="acme", user="ann"), uuid4().hex
     await tell(bus, who, TURN, SubmitTurn(idempotency_key=key, text=text, agent="dialogue"))
     reference = TurnRef(turn_id=turn_id(who.tenant, who.user, key))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
+            await asyncio.sleep(0.2)  # each call is watched, so that asking without a pause would starve the turn
             try:
                 turn = await ask(bus, who, TURN_GET, reference)
             except NotFound:
@@ -131,6 +152,7 @@ async def trace(text: str) -> tuple[Turn, set[Path]]:
                 stores, relay = open_stores(database), Relay(bus, PostgresOutbox(database))
                 parts = AesSeal(None), CalendarReaders(1), Cognition()
                 await build(bus, OrchestratorSettings(), stores, relay, RULES, {"postgres": database.ping}, *parts)
+                await run_turn(front, text)  # the dictionary and the words of the tenant are read once
                 with entered_files() as files:
                     return await run_turn(front, text), files
         finally:
