@@ -17,7 +17,7 @@ from phronesis_contracts import Principal
 from phronesis_contracts.memory import REMEMBER
 from phronesis_orchestrator.agents.cognition.state import NoExperience
 from phronesis_orchestrator.agents.cognition.thought import ToolRecord
-from phronesis_orchestrator.outside_tools.offers import CALLED, OFFERED
+from phronesis_orchestrator.outside_tools.schemas import CALLED, OFFERED
 from phronesis_orchestrator.settings import CognitionSettings
 from phronesis_orchestrator.tasks.ports import Strategies, Strategy
 from phronesis_orchestrator.turns.turn import Claim

@@ -13,8 +13,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from phronesis_orchestrator.models.reasoner import Answer, Draft, IntentDecision, LookAhead, Reflection, TurnContext
-from phronesis_orchestrator.tasks.plan import Plan, Step
-from phronesis_orchestrator.tasks.ports import Criticism, GoalKnowledge, StepResult, Verdict, WrittenReport
+from phronesis_orchestrator.tasks.ports import Criticism, GoalKnowledge, Plan, Step, StepResult, Verdict, WrittenReport
 
 POOR = 50
 """Percent of calls that went well under which a look ahead names a tool as a risk."""

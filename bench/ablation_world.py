@@ -15,7 +15,7 @@ from typing import Any
 from phronesis_contracts import NotFound, Risk, ServiceError, TimedOut, Unavailable
 from phronesis_contracts.memory import Remember, Remembered, RememberedItem
 from phronesis_contracts.outside import AcceptedTool
-from phronesis_orchestrator.outside_tools.offers import OfferedTool, OutsideArguments, OutsideResult, ToolOffers
+from phronesis_orchestrator.outside_tools.schemas import OfferedTool, OutsideArguments, OutsideResult, ToolOffers
 
 SERVER = "field"
 SOURCES = ("archive", "ledger", "registry", "survey", "wire")

@@ -22,8 +22,7 @@ from phronesis_contracts.orchestrator import SubmitTurn, turn_id
 from phronesis_orchestrator.ledger.usage import AskedModel, CallUsage
 from phronesis_orchestrator.models.reasoner import Answer, ComposedReply
 from phronesis_orchestrator.turns.execution import Steps
-from phronesis_orchestrator.turns.journal import PostgresJournal
-from phronesis_orchestrator.turns.store import PostgresTurns
+from phronesis_orchestrator.turns.store import PostgresJournal, PostgresTurns
 from phronesis_orchestrator.turns.turn import Claim, NewTurn
 from phronesis_postgres import Database
 from tests.support.servers import PostgresServer

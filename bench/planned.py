@@ -15,8 +15,7 @@ from phronesis_orchestrator.__main__ import start
 from phronesis_orchestrator.ledger.usage import AskedModel, CallUsage
 from phronesis_orchestrator.models.reasoner import Answer, Reasoner, Rules, TurnContext, Value
 from phronesis_orchestrator.settings import ModelSettings
-from phronesis_orchestrator.tasks.plan import Plan, Step
-from phronesis_orchestrator.tasks.ports import Criticism, GoalKnowledge, Verdict, WrittenReport
+from phronesis_orchestrator.tasks.ports import Criticism, GoalKnowledge, Plan, Step, Verdict, WrittenReport
 
 WAVES, WIDE = 5, 4
 """Of each plan: 20 steps."""

@@ -2,8 +2,9 @@
 
 python -m scripts.trace_files [TEXT]    exit status 1 where there are more than `LIMIT`
 
-Runs NATS, Postgres and the orchestrator in this process; what is called before the turn is submitted, by the first turn of a process alone, or by timers of the
-service's own (`TIMERS`), is left out, and so is what only runs while a module is imported.
+Runs NATS, Postgres and the orchestrator in this process; what is called before the turn is submitted, by the first turn
+of a process alone, or by timers of the service's own (`TIMERS`), is left out, and so is what only runs while a module is
+imported.
 """
 
 from __future__ import annotations
@@ -29,12 +30,11 @@ from phronesis_contracts.ontology import VOCABULARY, AskVocabulary, OntologyView
 from phronesis_contracts.orchestrator import TURN, TURN_GET, SubmitTurn, Turn, TurnRef, turn_id
 from phronesis_instructions.library.content import read_agents
 from phronesis_orchestrator.agents.cognition.state import Cognition
-from phronesis_orchestrator.app import build
+from phronesis_orchestrator.app import build, open_stores
 from phronesis_orchestrator.models.reasoner import RULES
-from phronesis_orchestrator.sessions.calendar_sources import CalendarReaders
+from phronesis_orchestrator.sessions.calendar import CalendarReaders
 from phronesis_orchestrator.sessions.store import AesSeal
 from phronesis_orchestrator.settings import OrchestratorSettings
-from phronesis_orchestrator.stores import open_stores
 from phronesis_postgres import Database, PostgresOutbox
 from tests.support.servers import NatsServer, PostgresServer
 

@@ -9,7 +9,7 @@ import pytest
 
 from phronesis_contracts import Risk, Role
 from phronesis_contracts.memory import RECALL, ItemKind, Recalled, RecalledItem
-from phronesis_orchestrator.outside_tools.offers import CALLED, OFFERED, OutsideResult, ToolOffers
+from phronesis_orchestrator.outside_tools.schemas import CALLED, OFFERED, OutsideResult, ToolOffers
 from phronesis_orchestrator.turns.turn import Completed
 from tests.integration.test_outside_agents import tool
 from tests.support.analysts import analyst, profile

@@ -10,8 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from phronesis_contracts import TimedOut, UnsupportedMedia
-from phronesis_orchestrator.sessions.calendar import Occurrence, Window, WindowEvents
-from phronesis_orchestrator.sessions.calendar_sources import CalendarReaders
+from phronesis_orchestrator.sessions.calendar import CalendarReaders, Occurrence, Window, WindowEvents
 
 WEEK = Window(date(2026, 11, 23), date(2026, 11, 30), ZoneInfo("Europe/Berlin"))
 _EVENT = "BEGIN:VEVENT\r\nUID:1\r\nSUMMARY:Board\r\nDTSTART:20261124T090000Z\r\nDURATION:PT1H\r\n{}END:VEVENT\r\n"

@@ -12,7 +12,7 @@ import pytest
 from phronesis_bus import envelope
 from phronesis_orchestrator.models.capabilities import Capabilities, CapabilityCache, Dialect
 from phronesis_orchestrator.models.completions import TryFailed
-from phronesis_orchestrator.models.probes import EndpointProber
+from phronesis_orchestrator.models.language_model import EndpointProber
 from phronesis_orchestrator.models.reasoner import CallFailed, Inquiry
 from tests.support.chat import MEMORY, a_turn, reasoning
 from tests.support.endpoints import GUIDED, HOSTED, LLAMA_CPP, ONLY_SCHEMAS, PLAIN, Endpoint

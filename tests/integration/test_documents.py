@@ -20,9 +20,9 @@ from phronesis_media.fetching.web import DestinationResolver, PublicWeb, SystemR
 from phronesis_memory.app import build as build_memory
 from phronesis_memory.indexes import make_pgvector_index
 from phronesis_memory.settings import MemorySettings
-from phronesis_orchestrator.agents.documents import cite, find_passages, keep_documents, list_documents
+from phronesis_orchestrator.agents.context import cite, find_passages, keep_documents, list_documents
 from phronesis_orchestrator.turns.execution import TurnRun
-from phronesis_orchestrator.turns.neighbours import BusNeighbours
+from phronesis_orchestrator.turns.ports import BusNeighbours
 from phronesis_postgres import Database
 from tests.support import documents
 from tests.support.bus import eventually, somebody

@@ -34,12 +34,11 @@ from phronesis_contracts.orchestrator import (
     turn_id,
 )
 from phronesis_contracts.service import KEY_REVOKED, KeyRevoked
-from phronesis_orchestrator.app import build
+from phronesis_orchestrator.app import build, open_stores
 from phronesis_orchestrator.models.reasoner import Answer, ComposedReply, Fault, RouteDecision, TurnContext
-from phronesis_orchestrator.sessions.calendar_sources import CalendarReaders
+from phronesis_orchestrator.sessions.calendar import CalendarReaders
 from phronesis_orchestrator.sessions.store import AesSeal
 from phronesis_orchestrator.settings import OrchestratorSettings
-from phronesis_orchestrator.stores import open_stores
 from phronesis_postgres import Database, PostgresOutbox
 from tests.support.servers import NatsServer, PostgresServer
 from tests.unit.orchestrator.fakes import PROFILE

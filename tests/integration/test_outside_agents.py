@@ -11,15 +11,15 @@ import pytest
 
 from phronesis_contracts import Risk, TimedOut, Unavailable
 from phronesis_contracts.outside import AcceptedTool, OutcomeUnknown
-from phronesis_orchestrator.outside_tools.offers import (
+from phronesis_orchestrator.outside_tools.schemas import (
     CALLED,
     OFFERED,
     OfferedTool,
     OutsideArguments,
     OutsideResult,
     ToolOffers,
+    pin_hash,
 )
-from phronesis_orchestrator.outside_tools.schemas import pin_hash
 from tests.integration.test_counsel import ask, offered, said, script, told
 from tests.support.counsel import profile, stage
 from tests.support.groq_server import GroqServer, groq_server
@@ -162,7 +162,7 @@ async def test_instructions_in_a_description_and_a_result_open_no_other_tool(ser
 
 
 def test_the_arguments_of_two_tools_are_two_types() -> None:
-    from phronesis_orchestrator.outside_tools.offers import build_tool
+    from phronesis_orchestrator.outside_tools.schemas import build_tool
 
     add, other = build_tool(tool("add", idempotent=True)), build_tool(tool("other", parameters={"type": "object"}))
     assert (add.rpc.input.tool, add.rpc.input.idempotent) == ("outside.out.add", True)

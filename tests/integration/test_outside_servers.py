@@ -38,10 +38,10 @@ from phronesis_contracts.outside import (
 from phronesis_media.fetching.handlers import FetchHandlers
 from phronesis_media.fetching.web import DestinationResolver, PublicWeb, SystemResolver
 from phronesis_orchestrator.outside_tools.handlers import serve_outside
-from phronesis_orchestrator.outside_tools.offers import fetch_outside_tools
+from phronesis_orchestrator.outside_tools.schemas import fetch_outside_tools
 from phronesis_orchestrator.outside_tools.store import PostgresServers
 from phronesis_orchestrator.sessions.store import AesSeal
-from phronesis_orchestrator.turns.neighbours import BusNeighbours
+from phronesis_orchestrator.turns.ports import BusNeighbours
 from phronesis_postgres import Database, PostgresOutbox
 from tests.support.mcp_outsiders import INJECTION, RunningOutsider, outsider
 from tests.support.servers import NatsServer, PostgresServer

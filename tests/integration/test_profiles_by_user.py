@@ -9,7 +9,7 @@ import pytest
 from phronesis_bus import Call, serve
 from phronesis_contracts import NotFound, Unavailable
 from phronesis_contracts.instructions import AGENT_GET, AgentProfile, AgentRef
-from phronesis_orchestrator.turns.neighbours import BusNeighbours
+from phronesis_orchestrator.turns.ports import BusNeighbours
 from tests.support.bus import connected, somebody
 from tests.support.servers import NatsServer
 

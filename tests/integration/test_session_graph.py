@@ -40,10 +40,10 @@ from phronesis_contracts.constitution.writes import (
 )
 from phronesis_graph.app import build
 from phronesis_graph.bolt.driver import Bolt
-from phronesis_orchestrator.sessions.calendar_sources import CalendarReaders
+from phronesis_orchestrator.sessions.calendar import CalendarReaders
 from phronesis_orchestrator.sessions.handlers import serve_sessions
 from phronesis_orchestrator.sessions.store import AesSeal, PostgresCalendars
-from phronesis_orchestrator.turns.neighbours import BusNeighbours
+from phronesis_orchestrator.turns.ports import BusNeighbours
 from phronesis_postgres import Database
 from tests.support.bus import eventually, somebody
 from tests.support.constitutions import plant, thing

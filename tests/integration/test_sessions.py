@@ -35,10 +35,10 @@ from phronesis_contracts.constitution.session import (
 from phronesis_contracts.constitution.values import READERS
 from phronesis_contracts.constitution.writes import CONSTITUTION_CHANGED, ConstitutionChanged, LinkNews, NodeNews, Operation
 from phronesis_contracts.media import READ_WEB, ReadWeb, WebRead
-from phronesis_orchestrator.sessions.calendar_sources import CalendarReaders
+from phronesis_orchestrator.sessions.calendar import CalendarReaders
 from phronesis_orchestrator.sessions.handlers import serve_sessions
 from phronesis_orchestrator.sessions.store import AesSeal, PostgresCalendars
-from phronesis_orchestrator.turns.neighbours import BusNeighbours
+from phronesis_orchestrator.turns.ports import BusNeighbours
 from phronesis_postgres import Database, PostgresOutbox
 from tests.support.bus import eventually
 from tests.support.servers import NatsServer, PostgresServer

@@ -18,7 +18,7 @@ from phronesis_orchestrator.conversations.history import Past, PastMessage
 from phronesis_orchestrator.models.reasoner import RULES
 from phronesis_orchestrator.turns.turn import Completed
 from phronesis_orchestrator.understanding.plan import NO_FOCUS, Focus
-from phronesis_orchestrator.understanding.vocabularies import Vocabularies
+from phronesis_orchestrator.understanding.reader import Vocabularies
 from tests.support.analysts import profile
 from tests.support.bus import somebody
 from tests.support.graph import Stores, opened

@@ -12,7 +12,7 @@ from phronesis_contracts.ontology import VOCABULARY
 from phronesis_contracts.orchestrator import Directive
 from phronesis_orchestrator.models.reasoner import RULES
 from phronesis_orchestrator.turns.turn import Failed
-from phronesis_orchestrator.understanding.vocabularies import Vocabularies
+from phronesis_orchestrator.understanding.reader import Vocabularies
 from tests.questions.asking import Asked, Asker
 from tests.unit.orchestrator.fakes import FACT, Stage, claim
 

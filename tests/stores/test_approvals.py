@@ -17,8 +17,7 @@ from phronesis_contracts.orchestrator import ListConversations, TurnStatus
 from phronesis_orchestrator.approvals.policy import LIFETIME, ApprovalRequest, judge, request_approval
 from phronesis_orchestrator.approvals.store import PostgresApprovals
 from phronesis_orchestrator.conversations.store import PostgresConversations
-from phronesis_orchestrator.turns.journal import PostgresJournal
-from phronesis_orchestrator.turns.store import PostgresTurns
+from phronesis_orchestrator.turns.store import PostgresJournal, PostgresTurns
 from phronesis_orchestrator.turns.turn import Claim, LostClaim
 from phronesis_postgres import EVERY_TENANT, Database
 from tests.stores.test_turns import LEASE, claimed, completed, new, someone

@@ -23,8 +23,7 @@ from phronesis_contracts.orchestrator import (
 )
 from phronesis_orchestrator.conversations.store import PagePlace, PostgresConversations, encode_cursor
 from phronesis_orchestrator.traces.record import Question, StoredRecord
-from phronesis_orchestrator.turns.journal import PostgresJournal
-from phronesis_orchestrator.turns.store import PostgresTurns
+from phronesis_orchestrator.turns.store import PostgresJournal, PostgresTurns
 from phronesis_orchestrator.turns.turn import Failed, LostClaim, NewTurn
 from phronesis_postgres import EVERY_TENANT, Database
 from tests.stores.test_turns import LEASE, claimed, completed, new, someone

@@ -18,8 +18,7 @@ from phronesis_orchestrator.conversations.store import PostgresConversations
 from phronesis_orchestrator.learning.store import PostgresCopies, PostgresUnlearnt
 from phronesis_orchestrator.traces.record import Item, Question, StoredRecord
 from phronesis_orchestrator.traces.store import PostgresTraces
-from phronesis_orchestrator.turns.journal import PostgresJournal
-from phronesis_orchestrator.turns.store import PostgresTurns
+from phronesis_orchestrator.turns.store import PostgresJournal, PostgresTurns
 from phronesis_orchestrator.turns.turn import Claim, Completed, Failed, NewTurn
 from phronesis_postgres import EVERY_TENANT, Database
 from tests.support.postgres_text import holding

@@ -17,8 +17,7 @@ from phronesis_contracts.ledger import GetUsage, Limits, LimitState, SetLimit, U
 from phronesis_orchestrator.ledger.budgets import Budgets
 from phronesis_orchestrator.ledger.store import PostgresLedger
 from phronesis_orchestrator.ledger.usage import AskedModel, CallUsage, LedgerEntry
-from phronesis_orchestrator.turns.journal import PostgresJournal
-from phronesis_orchestrator.turns.store import PostgresTurns
+from phronesis_orchestrator.turns.store import PostgresJournal, PostgresTurns
 from phronesis_orchestrator.turns.turn import Claim, LostClaim
 from phronesis_postgres import EVERY_TENANT, Database
 from tests.stores.test_turns import claimed, new, someone

@@ -22,8 +22,7 @@ from phronesis_contracts.orchestrator import (
 )
 from phronesis_orchestrator.conversations.history import Past
 from phronesis_orchestrator.conversations.store import PostgresConversations
-from phronesis_orchestrator.turns.journal import PostgresJournal
-from phronesis_orchestrator.turns.store import PostgresTurns
+from phronesis_orchestrator.turns.store import PostgresJournal, PostgresTurns
 from phronesis_orchestrator.turns.turn import Claim, Completed, Failed, LostClaim, NewTurn
 from phronesis_postgres import EVERY_TENANT, Database, PostgresOutbox
 from tests.support.servers import PostgresServer

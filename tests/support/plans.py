@@ -11,8 +11,8 @@ from phronesis_contracts.twin import DIAGNOSE_GAPS, LINKS, RUN_CHAIN, SURVEY
 from phronesis_graph.twin.handlers import ReasoningHandlers
 from phronesis_graph.twin.ontology import Ontology
 from phronesis_graph.twin.vocabulary import to_view
+from phronesis_orchestrator.understanding.plan import Schema
 from phronesis_orchestrator.understanding.reader import TwinReader
-from phronesis_orchestrator.understanding.schema import Schema
 from tests.support.graph import Stores
 from tests.support.twins import call, reasoning
 

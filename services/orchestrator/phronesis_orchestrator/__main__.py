@@ -12,13 +12,12 @@ from phronesis_postgres import Database, PostgresOutbox, PostgresSettings
 from phronesis_tokens import load
 
 from .agents.cognition.state import Cognition
-from .app import build
+from .app import build, open_stores
 from .models.reasoner import RULES, Reasoner
-from .sessions.calendar_sources import CalendarReaders
+from .sessions.calendar import CalendarReaders
 from .sessions.store import AesSeal
 from .settings import CalendarSettings, CognitionSettings, ModelSettings, OrchestratorSettings, OutsideSettings, with_profile
-from .stores import open_stores
-from .turns.neighbours import BusExperience
+from .turns.ports import BusExperience
 from .turns.store import QueueDepth
 
 

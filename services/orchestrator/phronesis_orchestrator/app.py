@@ -1,6 +1,8 @@
-"""The wiring of the orchestrator: its handlers, its worker and its relay."""
+"""The wiring of the orchestrator: its stores over one Postgres, its handlers, its worker and its relay."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from phronesis_bus import Bus, Relay, follow, serve, serve_basics, show, take
 from phronesis_bus.service import Ping
@@ -10,31 +12,75 @@ from phronesis_contracts.ontology import ONTOLOGY_CHANGED
 from phronesis_contracts.orchestrator import PROGRESS, TURN, TURN_CANCEL, TURN_GET_TOOL, TURN_LIST, TURN_RETRY, TurnProgress
 from phronesis_contracts.service import KEY_REVOKED
 from phronesis_contracts.twin import NODE_CHANGED
+from phronesis_postgres import Database
 
 from .agents.cognition.state import Cognition
 from .agents.handlers import serve_agents
 from .approvals.handlers import serve_approvals
+from .approvals.store import PostgresApprovals
 from .conversations.handlers import ConversationHandlers, serve_conversations
+from .conversations.store import PostgresConversations
 from .learning.handlers import BusStreams, Forgetting, serve_learning
+from .learning.statements import Copies, Unlearnt
+from .learning.store import PostgresCopies, PostgresUnlearnt
 from .ledger.budgets import Budgets
 from .ledger.handlers import serve_ledger
+from .ledger.store import PostgresLedger
 from .metrics import CANCELLED, RUNNING, SLOTS
 from .models.handlers import serve_models
 from .models.reasoner import Reasoner
 from .outside_tools.handlers import serve_outside
-from .sessions.calendar import CalendarReader, Seal
+from .outside_tools.ports import Servers
+from .outside_tools.store import PostgresServers
+from .sessions.calendar import CalendarReader, Calendars, Seal
 from .sessions.handlers import serve_sessions
+from .sessions.store import PostgresCalendars
 from .settings import ModelSettings, OrchestratorSettings
-from .stores import Stores
 from .tasks.background import Background
-from .tasks.handlers import serve_tasks
-from .tasks.store import RememberedStrategies
+from .tasks.handlers import TaskQueries, serve_tasks
+from .tasks.store import PostgresTasks, RememberedStrategies
 from .traces.handlers import TraceHandlers, build_replay_runner, serve_traces
+from .traces.store import PostgresTraces
 from .turns.handlers import TurnHandlers
-from .turns.neighbours import BusNeighbours
+from .turns.ports import BusNeighbours
 from .turns.run import TurnRunner, TurnServices, Worker
+from .turns.store import PostgresJournal, PostgresTurns
 from .turns.turn import Claim
-from .understanding.vocabularies import Vocabularies
+from .understanding.reader import Vocabularies
+
+
+@dataclass(frozen=True)
+class Stores:
+    """One of each, all over the same database: what is committed by one is seen by the others."""
+
+    turns: PostgresTurns
+    journal: PostgresJournal
+    approvals: PostgresApprovals
+    conversations: PostgresConversations
+    ledger: PostgresLedger
+    traces: PostgresTraces
+    tasks: TaskQueries
+    calendars: Calendars
+    servers: Servers
+    unlearnt: Unlearnt
+    copies: Copies
+
+
+def open_stores(database: Database) -> Stores:
+    return Stores(
+        turns=PostgresTurns(database),
+        journal=PostgresJournal(database),
+        approvals=PostgresApprovals(database),
+        conversations=PostgresConversations(database),
+        ledger=PostgresLedger(database),
+        traces=PostgresTraces(database),
+        tasks=PostgresTasks(database),
+        calendars=PostgresCalendars(database),
+        servers=PostgresServers(database),
+        unlearnt=PostgresUnlearnt(database),
+        copies=PostgresCopies(database),
+    )
+
 
 _INTAKE = 8
 

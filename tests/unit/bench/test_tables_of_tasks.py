@@ -7,7 +7,7 @@ import pytest
 from bench import cognition, experience, journal, tasks
 from bench.__main__ import SECTIONS
 from bench.planned import PLAN
-from phronesis_orchestrator.tasks.plan import check_plan
+from phronesis_orchestrator.tasks.ports import check_plan
 
 
 @pytest.mark.req("V-005", "V-074")

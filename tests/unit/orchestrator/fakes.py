@@ -25,7 +25,7 @@ from phronesis_orchestrator.settings import OrchestratorSettings
 from phronesis_orchestrator.turns.run import TurnRunner, TurnServices
 from phronesis_orchestrator.turns.turn import AlreadyBegun, Claim, Completed, Failed
 from phronesis_orchestrator.understanding.plan import NO_FOCUS, Focus
-from phronesis_orchestrator.understanding.vocabularies import Vocabularies
+from phronesis_orchestrator.understanding.reader import Vocabularies
 
 PROFILE = AgentProfile(
     agent="dialogue",

@@ -34,7 +34,7 @@ TOOLS = {
     MediaKind.AUDIO: "audio.transcribe",
     MediaKind.DOCUMENT: "document.extract_text",
 }
-_STORES = ("asyncpg", "psycopg", "neo4j", "phronesis_postgres", "phronesis_orchestrator.stores")
+_STORES = ("asyncpg", "psycopg", "neo4j", "phronesis_postgres", "phronesis_orchestrator.app.")
 Told = Callable[[str], None]
 
 
@@ -166,7 +166,7 @@ def test_the_agent_reaches_no_store_but_by_its_collaborators() -> None:
 
     def stores(module: str, *, whole: bool) -> set[str]:
         reached = graph.find_upstream_modules(module, as_package=whole)
-        return {name for name in reached if name.startswith(_STORES)}
+        return {name for name in reached if f"{name}.".startswith(_STORES)}
 
     agent = {"turns.run": False, "turns.execution": False, "agents": True}
     assert [found for name, whole in agent.items() if (found := stores(f"phronesis_orchestrator.{name}", whole=whole))] == []

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phronesis_orchestrator.models.live import FieldText
+from phronesis_orchestrator.models.completions import FieldText
 from phronesis_orchestrator.models.parsing import make_storable
 
 OBJECTS = st.dictionaries(

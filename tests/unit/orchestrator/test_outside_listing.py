@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from phronesis_contracts import Risk
 from phronesis_contracts.outside import AcceptedTool, ToolState
 from phronesis_contracts.tools import LONGEST_NAME, legal_name
-from phronesis_orchestrator.outside_tools.offers import OfferedTool, build_tool
 from phronesis_orchestrator.outside_tools.schemas import (
     MOST,
+    OfferedTool,
     UnfitSchema,
+    build_tool,
     check_schema,
     compare_tools,
     find_fault,

@@ -26,7 +26,7 @@ from phronesis_orchestrator.ledger.usage import CallUsage
 from phronesis_orchestrator.models.reasoner import RULES, Answer, RouteDecision, ToolCall, TurnContext
 from phronesis_orchestrator.tasks.background import list_task_tools
 from phronesis_orchestrator.turns.turn import Completed, Failed
-from phronesis_orchestrator.understanding.vocabularies import Vocabularies
+from phronesis_orchestrator.understanding.reader import Vocabularies
 from tests.unit.orchestrator.fakes import FakeNeighbours, ScriptedReasoner, Stage, claim, query, reply
 
 NOTE = ContextItem(id="n1", kind=ItemKind.NOTE, title="Tide clock", text="The tide clock hangs in room 12.", score=0.9, hop=0)

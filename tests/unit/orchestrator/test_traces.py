@@ -25,6 +25,7 @@ from phronesis_contracts.memory import (
 )
 from phronesis_contracts.twin import READ_CYPHER, CypherRows
 from phronesis_orchestrator.metrics import STAGE
+from phronesis_orchestrator.traces.handlers import RecordedNeighbours
 from phronesis_orchestrator.traces.record import (
     MOST_BYTES,
     Item,
@@ -40,8 +41,7 @@ from phronesis_orchestrator.traces.record import (
     restore_answer,
     trace_arguments,
 )
-from phronesis_orchestrator.traces.replay import RecordedNeighbours
-from phronesis_orchestrator.traces.trace import diff_answers, list_used_facts
+from phronesis_orchestrator.traces.store import diff_answers, list_used_facts
 from tests.unit.orchestrator.fakes import FACT, PROFILE, FakeNeighbours
 
 ANN = Principal(tenant="acme", user="ann")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from phronesis_orchestrator.agents.presentation import (
-    Wording,
+    BannedWords,
     fragment,
     reader_texts,
     replace_words,
@@ -28,12 +28,12 @@ from phronesis_orchestrator.models.reasoner import Draft
 )
 @pytest.mark.req("N-055", "NC-024")
 def test_words_are_found_whole_and_id_with_its_case(text: str, words: tuple[str, ...]) -> None:
-    assert Wording(()).found([text]) == words
+    assert BannedWords(()).found([text]) == words
 
 
 @pytest.mark.req("N-055")
 def test_a_name_that_stands_in_the_data_keeps_its_words() -> None:
-    wording = Wording([{"name": "Digital ID Programme"}, {"name": "ID"}])
+    wording = BannedWords([{"name": "Digital ID Programme"}, {"name": "ID"}])
     assert wording.found(["The Digital ID Programme has no ID."]) == ("ID",)
     assert wording.mended("The Digital ID Programme has no ID.") == "The Digital ID Programme has no identifier."
 
@@ -46,7 +46,7 @@ def test_titles_labels_and_the_fields_they_name_are_mended_and_rows_are_not() ->
         "config": {"columns": ["ID", "name"]},
         "data": [{"ID": 7, "name": "a node"}],
     }
-    draft = replace_words(Draft(answer="x", visualizations=(chart,)), Wording(()))
+    draft = replace_words(Draft(answer="x", visualizations=(chart,)), BannedWords(()))
     assert reader_texts(draft) == ["x", "Records", "identifier", "name"]
     assert draft.visualizations[0]["data"] == [{"identifier": 7, "name": "a node"}]
 

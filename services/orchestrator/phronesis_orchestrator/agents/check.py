@@ -21,7 +21,7 @@ from ..understanding.language import detect
 from .findings import Findings
 from .presentation import (
     BadChart,
-    Wording,
+    BannedWords,
     build_chart,
     is_number,
     replace_words,
@@ -293,7 +293,7 @@ _EMPTY = "There is nothing that can be shown."
 
 def answer_at_once(classified: Classification) -> Analysis:
     """The answer of a mode that reads no data: its words checked, no data, no charts, no text of a query."""
-    wording = Wording(())
+    wording = BannedWords(())
     return Analysis(
         mode=classified.mode,
         memory_process=MemoryProcess(
@@ -312,7 +312,7 @@ def check_draft(classified: Classification, draft: Draft, findings: Findings, di
         draft: what the model wrote, repaired already where that was tried.
         degraded: parts that did not answer.
     """
-    evidence, wording = Evidence(findings), Wording(findings.rows)
+    evidence, wording = Evidence(findings), BannedWords(findings.rows)
     agreement = evidence.agreement(draft.answer)
     draft = replace_words(draft, wording)
     charts = tuple(_charts(draft.visualizations, evidence))

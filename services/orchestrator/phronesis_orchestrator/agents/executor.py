@@ -35,7 +35,7 @@ from ..approvals.policy import (
     request_approval,
 )
 from ..models.reasoner import CallResult, Move, ToolCall
-from ..outside_tools.offers import OutsideArguments
+from ..outside_tools.schemas import OutsideArguments
 from ..turns.execution import TurnRun, await_store
 from .cognition.state import measure_tool
 from .tools import Admitted, Gate, NotAdmitted, Toolbox

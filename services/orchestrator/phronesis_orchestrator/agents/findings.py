@@ -16,7 +16,7 @@ from phronesis_contracts.twin import READ_CYPHER_TOOL, CypherRows, ReadCypher
 from phronesis_tokens import clean, count, cut
 
 from ..models.reasoner import CallResult
-from ..outside_tools.offers import OutsideResult
+from ..outside_tools.schemas import OutsideResult
 from ..turns.execution import TurnRun
 from .executor import ExecutedCall, ToolExecutor, problem_result, risk_table
 from .tools import Gate, Toolbox

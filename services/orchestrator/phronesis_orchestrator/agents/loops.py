@@ -29,6 +29,7 @@ from ..models.reasoner import (
     Fault,
     Inquirer,
     Inquiry,
+    Interpreter,
     Move,
     Reasoner,
     RouteDecision,
@@ -37,6 +38,7 @@ from ..models.reasoner import (
 )
 from ..turns.execution import Outcome, TurnRun
 from ..understanding.answering import (
+    EMPTY_SCHEMA,
     RuleAnswer,
     answer_by_rules,
     directive_after,
@@ -44,16 +46,53 @@ from ..understanding.answering import (
     keeps_facts,
     to_analysis,
 )
-from ..understanding.plan import Focus
+from ..understanding.language import detect
+from ..understanding.plan import Compose, Focus
+from ..understanding.wording import Wording
 from .check import Diagnosis, Evidence, answer_at_once, apology, check_draft, diagnose
 from .cognition.preparation import apply_decision, prepare_plan
 from .counsel.tools import TurnTools
 from .counsel.turn import counsel
 from .findings import Findings, build_executor
-from .presentation import Wording, reader_texts, sanitize_answer
-from .proposals import find_by_rules, with_origin
+from .presentation import BannedWords, reader_texts, sanitize_answer
 from .text import key_phrases
 from .tools import MAX_ROUNDS, RECORDS, Gate, Toolbox, answers_like_dialogue, build_toolbox, max_calls, uses_allow_list
+
+
+async def find_by_rules(running: TurnRun, reasoner: Reasoner, turn: TurnContext) -> RuleAnswer | None:
+    """What the rules make of the message, by a plan of their own or of the model's; `None` where they cannot be asked."""
+    model = reasoner if isinstance(reasoner, Interpreter) else None
+    try:
+        return await answer_by_rules(running, turn, quotes=False, model=model)
+    except ServiceError as error:
+        log.warning("the turn goes on without what the rules would have found: %s", error.code)
+        return None
+
+
+_FROM_STORED = ("explain", "summarise")
+"""Tasks that may be done from what memory or a document holds."""
+
+
+def with_origin(turn: TurnContext, text: str, found: RuleAnswer | None, *, read: bool) -> str:
+    """A reply with what its reader has to know of its origin: how the message was understood, or that nothing was read for it.
+
+    Args:
+        found: what the rules made of the message.
+        read: whether memory gave anything to write from.
+    """
+    if found is None:
+        return text
+    plan = found.understood.plan
+    if isinstance(plan, Compose):
+        stored = plan.task in _FROM_STORED and read
+        return text if stored or turn.media_text else f"{text}\n\n{sentence_of('composed', turn)}"
+    return text if found.taken is None else found.taken.around(text)
+
+
+def sentence_of(key: str, turn: TurnContext) -> str:
+    """A sentence of the language that the message is in."""
+    return Wording(EMPTY_SCHEMA, detect(turn.user_text, turn.focus.language).name).sentence(key)
+
 
 log = logging.getLogger(__name__)
 
@@ -414,7 +453,7 @@ class AnalystWork:
 
     async def _reword(self, draft: Draft) -> Draft:
         """The draft in business language: written again once by the model; what is left, code replaces."""
-        wording = Wording(self._findings.rows)
+        wording = BannedWords(self._findings.rows)
         words = wording.found(reader_texts(draft))
         if not words:
             return draft

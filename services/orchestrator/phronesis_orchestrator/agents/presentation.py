@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ import nh3
 from phronesis_contracts.answers import Visualization, VisualizationType
 
 from ..models.reasoner import Draft
+from ..understanding.finding import Row
 
 _TAGS = {
     *("p", "br", "ul", "ol", "li", "table", "thead", "tbody", "tr", "th", "td", "strong", "b", "em", "i", "h2", "h3", "h4"),
@@ -181,7 +182,7 @@ _BANNED = re.compile(rf"\b(?:(?P<cased>{'|'.join(_CASED)})|(?i:(?P<folded>{'|'.j
 _MOST_NAMES = 200
 
 
-class Wording:
+class BannedWords:
     """Looks for words, except inside names that stand in the data: a project may be called as it likes."""
 
     def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -220,7 +221,7 @@ def reader_texts(draft: Draft) -> list[str]:
     return found
 
 
-def replace_words(draft: Draft, wording: Wording) -> Draft:
+def replace_words(draft: Draft, wording: BannedWords) -> Draft:
     """A draft whose readers meet none of those words. A field that is a label is renamed in the data too."""
     return draft.model_copy(
         update={
@@ -237,7 +238,7 @@ def labels(config: object) -> list[str]:
     return [text for value in values for text in (value if isinstance(value, list) else [value]) if isinstance(text, str)]
 
 
-def _chart(chart: dict[str, Any], wording: Wording) -> dict[str, Any]:
+def _chart(chart: dict[str, Any], wording: BannedWords) -> dict[str, Any]:
     named = {label: wording.mended(label) for label in labels(chart.get("config"))}
     found = {**chart, "config": _renamed(chart.get("config"), named)}
     if isinstance(title := chart.get("title"), str):
@@ -261,3 +262,36 @@ def _renamed(config: object, named: Mapping[str, str]) -> object:
         case str():
             return named.get(config, config)
     return config
+
+
+MOST_PARTS = 8
+"""Parts of a pie."""
+
+
+def draw_table(title: str, rows: Sequence[Row]) -> Visualization:
+    """Rows with the columns that any of them has."""
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    return _drawn(VisualizationType.TABLE, title, {"columns": columns}, rows)
+
+
+def draw_column(title: str, x: str, y: str, rows: Sequence[Row]) -> Visualization:
+    """Discrete things side by side."""
+    return _drawn(VisualizationType.COLUMN, title, {"xAxis": x, "yAxis": y}, _figures(rows, y))
+
+
+def draw_line(title: str, x: str, y: str, rows: Sequence[Row]) -> Visualization:
+    """A course over years."""
+    return _drawn(VisualizationType.LINE, title, {"xAxis": x, "yAxis": y}, _figures(rows, y))
+
+
+def draw_pie(title: str, label: str, value: str, rows: Sequence[Row]) -> Visualization:
+    """Parts of a whole."""
+    return _drawn(VisualizationType.PIE, title, {"labelField": label, "valueField": value}, _figures(rows, value))
+
+
+def _figures(rows: Sequence[Row], name: str) -> list[Row]:
+    return [row for row in rows if isinstance(row.get(name), int | float)]
+
+
+def _drawn(type: VisualizationType, title: str, config: Row, rows: Sequence[Row]) -> Visualization:
+    return Visualization(type=type, title=title[:200], config=config, data=list(rows)[:MAX_ROWS])

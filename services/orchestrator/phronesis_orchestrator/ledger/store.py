@@ -14,7 +14,7 @@ from phronesis_contracts.ledger import MAX_ROWS, GetUsage, Limits, LimitState, S
 from phronesis_contracts.service import AUDITED
 from phronesis_postgres import Connection, Database, write_news
 
-from ..turns.journal import enter_spend
+from ..turns.store import enter_spend
 from .usage import ChargedTurn, LedgerEntry
 
 SERVICE = "orchestrator"

@@ -19,9 +19,8 @@ from phronesis_contracts.instructions import AgentProfile
 from ..ledger.usage import AskedModel, CallUsage, admission
 from .capabilities import Capabilities, CapabilityCache, schema_options
 from .client import CallTelemetry, ChatClient, ChatRequest, OnText
-from .completions import Completion, TryFailed
+from .completions import LIVE_FIELDS, Completion, FieldText, LiveSink, TryFailed, live_sink
 from .limits import TRIES, CallLimits, Limits, Purpose
-from .live import LIVE_FIELDS, FieldText, LiveSink, live_sink
 from .prompts import fit_tools, with_keys
 from .reasoner import Answer, CallFailed, Fault, TurnContext, current_call
 from .templates import FREE_SCHEMAS, SCHEMAS, BadTemplate

@@ -36,11 +36,10 @@ from phronesis_contracts.outside import (
     ToolChanged,
 )
 
-from ..turns.neighbours import BusNeighbours
-from .offers import CALLED, OFFERED, Offers, OutsideArguments, OutsideResult
+from ..turns.ports import BusNeighbours
 from .pool import OutsideCalls, SessionPool
 from .ports import Connect, Resolve, Seal, Server, Servers, ServerSession, secrets_owner
-from .schemas import ListedTool, compare_tools, parse_tools
+from .schemas import CALLED, OFFERED, ListedTool, Offers, OutsideArguments, OutsideResult, compare_tools, parse_tools
 
 if TYPE_CHECKING:
     from .mcp import McpConnector

@@ -36,11 +36,9 @@ from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.messages import In, Out_
 from phronesis_contracts.tools import legal_name, schema_of_input
 
-from ..turns.neighbours import BusNeighbours
-from .calendar import Calendar, CalendarReader, Calendars, Seal, parse_window
-from .calendar_sources import CalendarLookup
-from .parts import FOUNDATION, VISION, WORK, Parts
-from .start import Sessions
+from ..turns.ports import BusNeighbours
+from .calendar import Calendar, CalendarLookup, CalendarReader, Calendars, Seal, parse_window
+from .start import FOUNDATION, VISION, WORK, Parts, Sessions
 from .workload import Workload
 
 _DAY = 24

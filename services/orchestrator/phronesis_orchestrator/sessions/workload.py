@@ -23,8 +23,18 @@ from phronesis_contracts.constitution.session import (
 )
 from phronesis_contracts.constitution.values import ConstitutionNode
 
-from .calendar import Ask, BusyTime, Calendar, Calendars, Window, WindowEvents, ask_twice, measure_busy_time, parse_window
-from .calendar_sources import CalendarLookup
+from .calendar import (
+    Ask,
+    BusyTime,
+    Calendar,
+    CalendarLookup,
+    Calendars,
+    Window,
+    WindowEvents,
+    ask_twice,
+    measure_busy_time,
+    parse_window,
+)
 
 YELLOW, RED = 75.0, 85.0
 """Percent: yellow from the first to the second, both included."""

@@ -30,8 +30,18 @@ from ..models.reasoner import RULES, CallResult, Inquirer, Reasoner, ToolCall, T
 from ..turns.execution import TurnRun
 from . import rules
 from .decisions import BudgetMeter, is_good, make_plan, validate_task
-from .plan import goal_signature, usable_plan
-from .ports import GoalKnowledge, Planner, Strategies, Strategy, TaskStore, Templates, ToolResult, WrittenReport
+from .ports import (
+    GoalKnowledge,
+    Planner,
+    Strategies,
+    Strategy,
+    TaskStore,
+    Templates,
+    ToolResult,
+    WrittenReport,
+    goal_signature,
+    usable_plan,
+)
 from .report import describe_tools, known_strategy_lines, save_report, write_report
 from .runner import ProgressBoard, TaskRunner, WavesResult
 

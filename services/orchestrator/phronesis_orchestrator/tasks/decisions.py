@@ -17,8 +17,21 @@ from ..ledger.usage import CallUsage
 from ..models.reasoner import Answer, CallFailed, TurnContext, Value
 from ..turns.execution import JournalAway, Steps
 from ..turns.turn import LostClaim
-from .plan import BadPlan, Plan, Remaining, Step, check_plan, rename_steps
-from .ports import Criticism, GoalKnowledge, Planner, StepResult, Strategy, Verdict, WrittenReport
+from .ports import (
+    BadPlan,
+    Criticism,
+    GoalKnowledge,
+    Plan,
+    Planner,
+    Remaining,
+    Step,
+    StepResult,
+    Strategy,
+    Verdict,
+    WrittenReport,
+    check_plan,
+    rename_steps,
+)
 
 SPENT = "task.budget_spent"
 """Code of the end of a task that its budget ended early."""

@@ -19,8 +19,19 @@ from ..models.prompts import new_mark
 from ..models.reasoner import CallResult, Inquirer, Inquiry, Move, TurnContext
 from ..turns.execution import Steps, TurnRun
 from .decisions import BudgetMeter, Replanner
-from .plan import Plan, Remaining, Step, missing_needs, next_wave
-from .ports import Caller, GoalKnowledge, Planner, StepResult, TaskStates, ToolResult
+from .ports import (
+    Caller,
+    GoalKnowledge,
+    Plan,
+    Planner,
+    Remaining,
+    Step,
+    StepResult,
+    TaskStates,
+    ToolResult,
+    missing_needs,
+    next_wave,
+)
 
 
 class ProgressBoard:

@@ -24,8 +24,7 @@ from phronesis_postgres import Database
 
 from ..turns.ports import Neighbours
 from ..turns.turn import Claim, LostClaim, parse_uuid
-from .plan import Plan
-from .ports import Strategy
+from .ports import Plan, Strategy
 
 _MINE = "SELECT id FROM turns WHERE id = $1 AND fence = $2 AND status = 'running' AND lease_until > now()"
 _KEEP_STATE = f"""

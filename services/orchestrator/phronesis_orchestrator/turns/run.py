@@ -30,6 +30,7 @@ from ..agents.cognition.state import Cognition
 from ..agents.context import (
     carry_on_summary,
     join_input,
+    keep_documents,
     list_sources,
     load_background,
     read_media,
@@ -37,7 +38,6 @@ from ..agents.context import (
     run_beside,
     tag_agent,
 )
-from ..agents.documents import keep_documents
 from ..agents.loops import LOOPS
 from ..agents.text import focus
 from ..agents.tools import may_read
@@ -49,7 +49,7 @@ from ..models.reasoner import RULES, Probed, Reasoner, TurnContext
 from ..settings import OrchestratorSettings
 from ..tasks.background import Background, can_plan
 from ..traces.record import TurnRecord
-from ..understanding.vocabularies import Vocabularies
+from ..understanding.reader import Vocabularies
 from .execution import JournalAway, RecordingNeighbours, ShowProgress, Steps, TurnRun, measured_name
 from .ports import Conversations, Journal, Neighbours, TurnEnding, TurnQueue
 from .turn import Claim, Completed, Failed, LostClaim, attempt_limit, problem_from_error

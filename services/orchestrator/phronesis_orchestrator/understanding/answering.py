@@ -18,15 +18,14 @@ from phronesis_contracts.documents import MAX_COMPARED, FoundPassage
 from phronesis_contracts.memory import AugmentedMemoryContext, ItemKind
 from phronesis_contracts.orchestrator import Directive, Source
 
-from ..agents.documents import cite, compare_texts, find_passages
+from ..agents.context import cite, compare_texts, find_passages
 from ..agents.presentation import sanitize_answer, sanitize_text
 from ..agents.tools import RECORDS, may_read
 from ..models.reasoner import MAX_PHRASE, Interpreter, TurnContext
 from ..turns.execution import TurnRun
 from .asking_model import ask_model
-from .confidence import confidence
 from .executor import execute
-from .finding import Finding
+from .finding import Finding, confidence
 from .language import detect, fold, languages
 from .lexicon import Lexicon
 from .personal import PersonalAnswer, answer_about_user, recall
@@ -48,6 +47,7 @@ from .plan import (
     QuotedSource,
     Rank,
     Relate,
+    Schema,
     Search,
     Select,
     Selection,
@@ -58,7 +58,6 @@ from .plan import (
 from .planner import asks, is_own, last_clause, understand
 from .reader import TwinReader
 from .reading import parse_number
-from .schema import Schema
 from .search import (
     ATTACHED,
     SURE,
@@ -76,9 +75,8 @@ from .search import (
     weigh,
     without,
 )
-from .taken import Taken, say_taken
 from .wording import Wording, Written
-from .writer import write
+from .writer import Taken, say_taken, write
 
 log = logging.getLogger(__name__)
 

@@ -1,18 +1,295 @@
-"""Plans run on the twin: every plan that the twin answers becomes reads of the graph, and what they give a finding."""
+"""Plans run on the twin: what they give, figures over sets, and what things are linked to, step by step."""
 
 from __future__ import annotations
 
+import asyncio
+import operator
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from .changes import change
-from .figures import aggregate, compare
-from .finding import Finding
+from phronesis_contracts.twin import GroupBy, Level, Link, Survey
+
+from .finding import Figure, Finding, Note, Row
 from .gaps import gaps
-from .plan import Aggregate, Change, Compare, Coverage, Describe, Gaps, Plan, Rank, Relate, Select
+from .plan import Aggregate, Change, Compare, Coverage, Describe, EntityRef, Gaps, Having, Plan, Rank, Relate, Select
 from .reader import TooMany, TwinReader
-from .relations import relate
-from .sets import rank, select
+from .sets import change, first_rows, nothing, rank, scale_notes, select, unknown_notes
 from .things import coverage, describe
+
+MAX_STEPS = 4
+"""Steps of a way between two things."""
+MAX_SEEN = 4_000
+"""Nodes that one answer walks over."""
+MAX_LISTED = 60
+
+
+async def relate(plan: Relate, twin: TwinReader) -> Finding:
+    """The neighbours of a thing in one year, or the way from it to another."""
+    wanted = (plan.source,) if plan.target is None else (plan.source, plan.target)
+    keys = await standing_keys(wanted, plan.year, twin)
+    absent = tuple({"name": one.name, "year": plan.year, "id": one.id, "type": one.type} for one in wanted if one not in keys)
+    if absent:
+        return Finding(outcome="empty", absent=absent, entities=wanted, known=1)
+    if plan.target is not None:
+        return await _way(plan, keys[plan.source], keys[plan.target], twin)
+    rows = await _neighbours(plan, keys[plan.source], twin)
+    found = tuple(_entity(row) for row in rows)
+    return Finding(
+        outcome="found" if rows else "empty",
+        rows=tuple(rows),
+        value=len(rows),
+        total=len(rows),
+        known=1,
+        entities=tuple(dict.fromkeys(found)),
+        sources=(keys[plan.source], *(str(row["key"]) for row in rows[:MAX_LISTED])),
+    )
+
+
+async def standing_keys(entities: tuple[EntityRef, ...], year: int, twin: TwinReader) -> dict[EntityRef, str]:
+    """Key of each thing that is on record in a year."""
+    ids = await twin.ids(entities)
+    stands = await twin.standing(ids, (year,))
+    return {one: f"{one.type}/{by_year[year]}/{year}" for one, by_year in stands.items() if year in by_year}
+
+
+async def _neighbours(plan: Relate, start: str, twin: TwinReader) -> list[Row]:
+    """Those of the type asked for within the steps asked for, each once, nearest first; with one step, once for each link."""
+    only = (plan.relationship,) if plan.relationship else ()
+    seen, names, frontier = {start}, {start: plan.source.name}, [start]
+    found: list[Row] = []
+    for hop in range(1, plan.hops + 1):
+        types = (plan.to,) if plan.to and hop == plan.hops else ()
+        links = await twin.links(frontier, only, types, plan.forward if plan.hops == 1 else None)
+        frontier = []
+        for link in links:
+            key = _key(link, plan.year)
+            if key in seen and plan.hops > 1:
+                continue
+            if plan.to is None or link.type == plan.to:
+                found.append(_row(link, plan.year, hop, names[link.node]))
+            if key not in seen:
+                seen.add(key)
+                names[key] = link.name
+                frontier.append(key)
+        if len(seen) > MAX_SEEN:
+            raise TooMany(len(seen))
+        if not frontier:
+            break
+    return found
+
+
+def _key(link: Link, year: int) -> str:
+    return f"{link.type}/{link.id}/{year}"
+
+
+def _row(link: Link, year: int, hop: int, source: str) -> Row:
+    return {
+        **{"from": source, "relationship": link.relationship, "forward": link.forward},
+        **{"type": link.type, "id": link.id, "name": link.name, "year": year, "level": link.level.value},
+        **{"hop": hop, "key": _key(link, year)},
+    }
+
+
+def _entity(row: Row) -> EntityRef:
+    return EntityRef(type=row["type"], id=row["id"], name=row["name"], level=Level(row["level"]), years=(row["year"],))
+
+
+async def _way(plan: Relate, start: str, goal: str, twin: TwinReader) -> Finding:
+    """From both ends towards the middle, a whole step of the end with fewer nodes at a time: the first meeting is shortest."""
+    assert plan.target is not None
+    only = (plan.relationship,) if plan.relationship else ()
+    came: tuple[dict[str, Link | None], ...] = ({start: None}, {goal: None})
+    frontiers = [[start], [goal]]
+    names = {start: plan.source.name, goal: plan.target.name}
+    meeting = start if start == goal else None
+    for _ in range(MAX_STEPS):
+        if meeting is not None or not all(frontiers):
+            break
+        side = 0 if len(frontiers[0]) <= len(frontiers[1]) else 1
+        reached: dict[str, Link] = {}
+        for link in await twin.links(frontiers[side], only):
+            key = _key(link, plan.year)
+            if key not in came[side]:
+                reached.setdefault(key, link)
+                names.setdefault(key, link.name)
+        came[side].update(reached)
+        frontiers[side] = list(reached)
+        meeting = min((key for key in reached if key in came[1 - side]), default=None)
+        if len(came[0]) + len(came[1]) > MAX_SEEN and meeting is None:
+            raise TooMany(len(came[0]) + len(came[1]))
+    if meeting is None:
+        return Finding(outcome="no_way", total=MAX_STEPS, entities=(plan.source, plan.target), known=1)
+    steps = [*_steps_to(meeting, came[0], names, turned=False)[::-1], *_steps_to(meeting, came[1], names, turned=True)]
+    keys = [start, *(str(step["key"]) for step in steps)]
+    return Finding(
+        links=tuple(steps),
+        value=len(steps),
+        total=len(steps),
+        known=1,
+        entities=(plan.source, plan.target),
+        sources=tuple(keys),
+    )
+
+
+def _steps_to(meeting: str, came: dict[str, Link | None], names: dict[str, str], *, turned: bool) -> list[Row]:
+    """The steps between an end and the meeting, as they are walked from the start to the goal."""
+    steps: list[Row] = []
+    key = meeting
+    while (link := came[key]) is not None:
+        nearer, farther = link.node, key
+        begin, end = (farther, nearer) if turned else (nearer, farther)
+        type, _, rest = end.partition("/")
+        steps.append(
+            {
+                **{"from": names[begin], "relationship": link.relationship, "forward": link.forward is not turned},
+                **{"type": type, "id": rest.rpartition("/")[0], "name": names[end], "key": end},
+            }
+        )
+        key = nearer
+    return steps
+
+
+_MEASURES = {"count": "count", "sum": "sum", "mean": "avg", "median": "median", "min": "min", "max": "max"}
+_HOLDS = {"=": operator.eq, "<>": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+
+
+async def aggregate(plan: Aggregate, twin: TwinReader) -> Finding:
+    """One figure, or one for each group. Several years are groups of their own: each counts its things anew."""
+    of, dimensions = plan.of, _dimensions(plan)
+    asked = _survey(await twin.survey_of(of), plan, dimensions)
+    found, notes = await asyncio.gather(twin.groups(asked), unknown_notes(of, twin))
+    if found.total == 0:
+        return await nothing(of, twin, notes)
+    rows = _ordered(plan, dimensions, found.rows, twin)
+    whole = rows[0] if not dimensions else await _whole(plan, twin, found.total)
+    figure = _figure(whole, found.total)
+    notes = (*notes, *_double_counts(plan, dimensions, rows, found.total), *await _scales(plan, dimensions, twin))
+    if plan.having is not None:
+        rows = [row for row in rows if _fits(plan.having, row["value"])]
+    groups = [row for row in rows if not any(row[key] is None for key in _keys(dimensions))]
+    unknown = figure.unknown if plan.property or not dimensions else sum(int(row["unknown"]) for row in rows)
+    if plan.limit is not None:
+        rows = groups if plan.order != "group" else rows
+        rows = rows[: plan.limit] if plan.order == "group" else first_rows(rows, plan.limit)
+    return Finding(
+        outcome="found" if rows or plan.count_groups else "empty",
+        rows=tuple(rows),
+        dimensions=dimensions,
+        figures=(figure,),
+        value=len(groups) if plan.count_groups else _number(figure.value),
+        total=found.total,
+        known=figure.known if plan.property else max(found.total - unknown, 0),
+        unknown=unknown,
+        notes=notes,
+    )
+
+
+def _dimensions(plan: Aggregate) -> tuple[GroupBy, ...]:
+    by = plan.group_by
+    several = len(plan.of.years) > 1 and not any(one.property == "year" and one.via is None for one in by)
+    return (GroupBy(property="year"), *by) if several and len(by) < 2 else by
+
+
+def _survey(question: Survey, plan: Aggregate, dimensions: tuple[GroupBy, ...]) -> Survey:
+    return question.model_copy(update={"measure": _MEASURES[plan.measure], "of": plan.property, "group_by": dimensions})
+
+
+def _figure(row: Mapping[str, object], total: int) -> Figure:
+    value = row["value"]
+    assert isinstance(value, int | float | str | None)
+    return Figure(value, int(str(row["known"])), int(str(row["unknown"])), total)
+
+
+async def _whole(plan: Aggregate, twin: TwinReader, total: int) -> Row:
+    """The figure over all groups together, each thing once in each year."""
+    if plan.measure == "count" and plan.property is None:
+        return {"value": total, "known": total, "unknown": 0}
+    return dict((await twin.survey(_survey(await twin.survey_of(plan.of), plan, ()))).rows[0])
+
+
+def _keys(dimensions: Sequence[GroupBy]) -> tuple[str, ...]:
+    return ("group", "group2")[: len(dimensions)]
+
+
+def _ordered(plan: Aggregate, dimensions: tuple[GroupBy, ...], rows: Iterable[Row], twin: TwinReader) -> list[Row]:
+    ordered = [dict(row) for row in rows]
+    for key, by in reversed(list(zip(_keys(dimensions), dimensions, strict=True))):
+        type = by.to if by.via else plan.of.type
+        groups = twin.schema.in_order(type, by.property, {row[key] for row in ordered})
+        places = {value: n for n, value in enumerate(groups)}
+        ordered.sort(key=lambda row: places[row[key]])
+    if plan.order != "group":
+        known = sorted(
+            (row for row in ordered if row["value"] is not None),
+            key=lambda row: row["value"],
+            reverse=plan.order == "-value",
+        )
+        ordered = [*known, *(row for row in ordered if row["value"] is None)]
+    return ordered
+
+
+def _double_counts(plan: Aggregate, dimensions: Sequence[GroupBy], rows: Sequence[Row], total: int) -> tuple[Note, ...]:
+    """What is linked to two groups counts in each of them, and once in the whole."""
+    more = sum(int(row["known"]) + int(row["unknown"]) for row in rows) - total
+    linked = any(one.via for one in dimensions)
+    return (Note("in_two_groups", {"n": more, "type": plan.of.type, "level": plan.of.level}),) if linked and more > 0 else ()
+
+
+async def _scales(plan: Aggregate, dimensions: Sequence[GroupBy], twin: TwinReader) -> tuple[Note, ...]:
+    own = [one.property for one in dimensions if one.via is None]
+    if "year" not in own:
+        return ()
+    found = [await scale_notes(twin, plan.of.type, plan.of.level, plan.of.years, name) for name in own if name != "year"]
+    return tuple(note for notes in found for note in notes)
+
+
+def _fits(having: Having, value: object) -> bool:
+    return isinstance(value, int | float) and bool(_HOLDS[having.op](value, having.value))
+
+
+def _number(value: object) -> float | None:
+    return value if isinstance(value, int | float) else None
+
+
+async def compare(plan: Compare, twin: TwinReader) -> Finding:
+    """Figures side by side, and what they make together."""
+    figures = tuple(await asyncio.gather(*(_side(side, twin) for side in plan.sides)))
+    first, second = (_number(one.value) for one in figures[:2])
+    value, percent = _together(plan.how, first, second)
+    counted = sum(one.total for side, one in zip(plan.sides, figures, strict=True) if side.property is None)
+    return Finding(
+        outcome="empty" if all(one.total == 0 for one in figures) else "found",
+        figures=figures,
+        value=value,
+        percent=percent,
+        known=max(counted + sum(one.known for one in figures), 1),
+        unknown=sum(one.unknown for one in figures),
+        notes=await _comparison_notes(plan, twin),
+    )
+
+
+def _together(how: str, first: float | None, second: float | None) -> tuple[float | None, float | None]:
+    if first is None or second is None or how == "side_by_side":
+        return None, None
+    if how in ("share", "ratio"):
+        return (first / second * (100 if how == "share" else 1) if second else None), None
+    return first - second, (first - second) / abs(second) * 100 if second else None
+
+
+async def _side(side: Aggregate, twin: TwinReader) -> Figure:
+    found = await twin.survey(_survey(await twin.survey_of(side.of), side, ()))
+    return _figure(found.rows[0], found.total)
+
+
+async def _comparison_notes(plan: Compare, twin: TwinReader) -> tuple[Note, ...]:
+    """What is not known of the conditions of a side, and closed sets whose choices changed between the years."""
+    sets = [side.of for side in plan.sides]
+    found = [note for notes in await asyncio.gather(*(unknown_notes(one, twin) for one in sets)) for note in notes]
+    years = tuple(sorted({year for one in sets for year in one.years}))
+    conditions = sorted({(one.type, each.property) for one in sets for each in one.filters if each.via is None})
+    for type, name in conditions if len(years) > 1 else ():
+        found += await scale_notes(twin, type, sets[0].level, years, name)
+    return tuple({(note.key, str(note.values)): note for note in found}.values())
 
 
 async def execute(plan: Plan, twin: TwinReader) -> Finding:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from phronesis_contracts.answers import Visualization
 
-from . import charts
+from ..agents.presentation import MOST_PARTS, draw_column, draw_line, draw_pie, draw_table
 from .finding import Figure, Finding, Row
 from .plan import Aggregate, Compare
 from .wording import Wording, Written, capitalized, plain
@@ -145,15 +145,15 @@ def _charts_of_groups(
 ) -> tuple[Visualization, ...]:
     """Years as a line, groups as columns, and as a pie where they are parts of a whole."""
     if len(names) > 1:
-        return (charts.table(title, rows),)
+        return (draw_table(title, rows),)
     [name] = names
     if finding.dimensions[0].property == "year":
-        return (charts.line(title, name, value, rows), charts.table(title, rows))
+        return (draw_line(title, name, value, rows), draw_table(title, rows))
     parts = [row["value"] for row in finding.rows if isinstance(row["value"], int | float)]
     whole = all(one > 0 for one in parts) and not any(note.key == "in_two_groups" for note in finding.notes)
-    summed = whole and sum(parts) == finding.value and 1 < len(parts) <= charts.MOST_PARTS
-    pies = (charts.pie(title, name, value, rows),) if summed else ()
-    return (charts.column(title, name, value, rows), *pies, charts.table(title, rows))
+    summed = whole and sum(parts) == finding.value and 1 < len(parts) <= MOST_PARTS
+    pies = (draw_pie(title, name, value, rows),) if summed else ()
+    return (draw_column(title, name, value, rows), *pies, draw_table(title, rows))
 
 
 def _group_insights(finding: Finding, plan: Aggregate, names: Sequence[str], words: Wording) -> tuple[str, ...]:
@@ -188,7 +188,7 @@ def say_comparison(finding: Finding, plan: Compare, words: Wording) -> Written:
     values |= {"set": _side(first, words, dated=False), "part": _part(first, second, words)}
     values |= {"first_years": words.in_years(first.of.years), "second_years": words.in_years(second.of.years)}
     unit = words.unit(first.of.type, first.property)
-    drawn: tuple[Visualization, ...] = (charts.column(title, title, heading, rows),)
+    drawn: tuple[Visualization, ...] = (draw_column(title, title, heading, rows),)
     if finding.value is None:
         lines = words.lines(words.phrase("compare/line", side=name, value=one) for name, one in zip(sides, said, strict=True))
         nothing = plan.how in ("share", "ratio") and finding.figures[1].value == 0
@@ -209,7 +209,7 @@ def say_comparison(finding: Finding, plan: Compare, words: Wording) -> Written:
         text = words.sentence(f"compare/{key}", value=step, percent=percent, **values)
     stats = {"figures": [one.value for one in finding.figures], "value": finding.value, "percent": finding.percent}
     text = _led(text, finding, plan, values, words)
-    return Written(text, (), rows, stats, (*drawn, charts.table(title, rows)))
+    return Written(text, (), rows, stats, (*drawn, draw_table(title, rows)))
 
 
 def _led(text: str, finding: Finding, plan: Compare, values: Mapping[str, str], words: Wording) -> str:
@@ -252,4 +252,4 @@ def _share_pie(finding: Finding, sides: Sequence[str], title: str, words: Wordin
         return ()
     label, value = words.phrase("compare/title"), words.phrase("compare/value")
     rows = [{label: sides[0], value: part}, {label: words.phrase("compare/rest"), value: round(whole - part, 6)}]
-    return (charts.pie(title, label, value, rows),)
+    return (draw_pie(title, label, value, rows),)

@@ -1,24 +1,62 @@
-"""Questions and orders about what is known of the person: answered from their facts alone, never from what lies near them."""
+"""Questions and orders about what is known of the person, and what a turn teaches: answered from their facts alone."""
 
 from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from datetime import datetime
 
 from phronesis_contracts import ServiceError
 from phronesis_contracts.facts import (
+    ASK_FACTS,
+    LEARN,
     LIST_FACTS,
     PREVIEW_FORGETTING,
+    AnsweredFacts,
+    AskFacts,
     Fact,
     ForgetFor,
+    Learn,
+    Learnt,
     ListFacts,
 )
 
-from ..agents.facts import ask_facts, learn_turn
 from ..turns.execution import TurnRun
 from .language import Language
 from .plan import AboutUser
 from .wording import Wording
+
+
+async def learn_turn(running: TurnRun, language: str | None = None) -> Learnt:
+    """Learn what the message of this turn states, so that the turn itself knows it. Learnt again after the turn, it stays once.
+
+    Args:
+        language: code of the message's language, where it is known.
+
+    Returns:
+        The facts as sentences to the user, each with what it replaced. A replayed turn has their ids alone.
+
+    Raises:
+        ServiceError: memory does not answer; the turn may go on without, and is learnt from when it has ended.
+    """
+    claim = running.claim
+    request = Learn(
+        turn_id=claim.turn_id,
+        conversation_id=claim.conversation_id,
+        said=claim.request.text,
+        said_at=claim.created_at,
+        language=language,
+    )
+    return await running.neighbours.ask(claim.who, LEARN, request, key=f"{claim.turn_id}/learn")
+
+
+async def ask_facts(
+    running: TurnRun, question: str, language: str | None = None, *, as_of: datetime | None = None
+) -> AnsweredFacts:
+    """The facts that answer a question about the user; none where it was never told. Raises `ServiceError`."""
+    request = AskFacts(question=question[:4_000], language=language, as_of=as_of)
+    return await running.neighbours.ask(running.claim.who, ASK_FACTS, request)
+
 
 log = logging.getLogger(__name__)
 

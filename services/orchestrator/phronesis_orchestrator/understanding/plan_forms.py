@@ -15,8 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from phronesis_contracts.twin import Level
 
 from .lexicon import VocabularyView
-from .plan import Aggregate, Change, Compare, Describe, EntityRef, Gaps, Part, Plan, Rank, Relate, Select
-from .schema import COMMON
+from .plan import COMMON, Aggregate, Change, Compare, Describe, EntityRef, Gaps, Part, Plan, Rank, Relate, Select
 
 KINDS: Mapping[str, type[Part]] = {
     "select": Select,

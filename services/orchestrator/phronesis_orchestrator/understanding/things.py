@@ -9,11 +9,10 @@ from dataclasses import replace
 
 from phronesis_contracts.twin import GroupBy, Level, Survey, Where
 
-from .changes import scale_notes, step_between
 from .finding import Finding, Note, Row
 from .plan import Coverage, Describe, EntityRef, Filter
 from .reader import TooMany, TwinReader, condition
-from .sets import MAX_SOURCES
+from .sets import MAX_SOURCES, scale_notes, step_between
 
 MAX_RELATIONS = 12
 """Kinds of link of a described thing that are shown."""

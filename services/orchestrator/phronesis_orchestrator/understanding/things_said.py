@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from phronesis_contracts.answers import GAPS_TITLE
 
-from . import charts
+from ..agents.presentation import draw_column, draw_line, draw_table
 from .finding import Finding, Row
 from .gaps import UNPUBLISHED
 from .plan import Coverage, Describe, Gaps, Relate
@@ -66,11 +66,11 @@ def say_described(finding: Finding, plan: Describe, words: Wording) -> Written:
         for row in finding.rows
     )
     title = words.listed(dict.fromkeys(str(row["name"]) for row in finding.rows))
-    drawn = [charts.table(title, rows)]
+    drawn = [draw_table(title, rows)]
     for name in finding.show if len(by_thing) == 1 else ():
         heading = words.heading(finding.rows[0]["type"], name)
         figures = [row for row in rows if isinstance(row.get(heading), int | float)]
-        drawn += [charts.line(heading, _year(words), heading, rows)] if len(figures) > 1 and asked else []
+        drawn += [draw_line(heading, _year(words), heading, rows)] if len(figures) > 1 and asked else []
     parts = [*([verdict] if verdict else []), *told, *_absent(finding, words)]
     return Written("\n\n".join(parts), (), rows, {"things": len(by_thing)}, tuple(drawn))
 
@@ -185,7 +185,7 @@ def say_links(finding: Finding, plan: Relate, words: Wording) -> Written:
         verb = words.verb(row["relationship"], row["forward"])
         kinds[verb if plan.relationship else f"{verb} ({words.type(row['type'], row['level'])})"].append(str(row["name"]))
     rows = _link_rows(finding.rows, words)
-    drawn = (charts.table(words.phrase("relate/title", **values), rows),)
+    drawn = (draw_table(words.phrase("relate/title", **values), rows),)
     stats = {"count": len(finding.rows)}
     if plan.count:
         head = words.sentence("relate/count", len(finding.rows), **values)
@@ -232,7 +232,7 @@ def say_gaps(finding: Finding, plan: Gaps, words: Wording) -> Written:
         for row, what in zip(finding.rows, said, strict=True)
     )
     stats = {"missing": len(rows), "lacking": int(finding.value or 0), "of": finding.total}
-    drawn = (charts.table(GAPS_TITLE, rows),)
+    drawn = (draw_table(GAPS_TITLE, rows),)
     if of is not None:
         counts = Counter((what, str(row["kind"])) for row, what in zip(finding.rows, said, strict=True))
         values = {"in_years": in_years, "total": words.number(finding.total), "set": words.set(of, finding.total)}
@@ -300,7 +300,7 @@ def say_coverage(finding: Finding, plan: Coverage, words: Wording) -> Written:
         rows = tuple({_year(words): row["group"], noun: row["value"]} for row in finding.rows)
         lines = [words.phrase("coverage/year_line", year=row["group"], n=words.number(row["value"])) for row in finding.rows]
         text = f"{words.sentence('coverage/years', years=years)}\n\n{words.lines(lines)}"
-        return Written(text, (), rows, {"years": list(finding.years)}, (charts.column(title, _year(words), noun, rows),))
+        return Written(text, (), rows, {"years": list(finding.years)}, (draw_column(title, _year(words), noun, rows),))
     lines = [
         words.phrase(
             "coverage/type_line",
@@ -315,7 +315,7 @@ def say_coverage(finding: Finding, plan: Coverage, words: Wording) -> Written:
         {title: words.type(row["type"], row["level"]), words.phrase("measures/count"): row["value"]} for row in finding.rows
     )
     text = f"{words.sentence('coverage/types', years=years)}\n\n{words.lines(lines)}"
-    return Written(text, (), rows, {"years": list(finding.years)}, (charts.table(title, rows),))
+    return Written(text, (), rows, {"years": list(finding.years)}, (draw_table(title, rows),))
 
 
 def _concept(plan: Coverage, words: Wording) -> str:
@@ -387,5 +387,5 @@ def _values(finding: Finding, type: str, name: str, words: Wording) -> Written:
     rows = tuple({values["property"]: plain(row["group"], words), count: row["value"]} for row in finding.rows)
     lines = [words.phrase("coverage/year_line", year=row[values["property"]], n=words.number(row[count])) for row in rows]
     title = capitalized(values["property"])
-    drawn = (charts.column(title, values["property"], count, rows), charts.table(title, rows))
+    drawn = (draw_column(title, values["property"], count, rows), draw_table(title, rows))
     return Written(f"{words.sentence('coverage/values', **values)}\n\n{words.lines(lines)}", (), rows, stats, drawn)

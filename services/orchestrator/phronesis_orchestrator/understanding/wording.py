@@ -19,8 +19,7 @@ from phronesis_contracts.answers import Visualization
 from phronesis_contracts.twin import GroupBy, Level
 
 from .finding import Row
-from .plan import Aggregate, Filter, Selection
-from .schema import FALLBACK, Schema
+from .plan import FALLBACK, Aggregate, Filter, Schema, Selection
 
 _CURRENCY = re.compile(r"^([£$€¥])\s*(.*)$")
 MAX_QUOTE = 600

@@ -1,10 +1,13 @@
-"""Findings said: the direct answer first, then what it consists of, with units, and what is not known said plainly."""
+"""Findings said: the direct answer first, then what it consists of, with units, what is not known, and how a model's plan
+understood the message.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from . import charts
+from ..agents.presentation import draw_column, draw_table
 from .figures_said import end_of, say_comparison, say_figures
 from .finding import Finding, Note, Row
 from .plan import (
@@ -18,12 +21,13 @@ from .plan import (
     Plan,
     Rank,
     Relate,
+    Schema,
     Select,
     Selection,
     Talk,
+    Understood,
     Unknown,
 )
-from .schema import Schema
 from .things_said import say_coverage, say_described, say_gaps, say_links
 from .wording import Wording, Written, capitalized, plain
 
@@ -106,7 +110,7 @@ def _unknown(plan: Unknown, words: Wording) -> Written:
     said = words.sentence(f"unknown/{key}", words=asked, of=of, covered=covered, years=detail.get("years", asked))
     rows = tuple({words.property(None, "name"): one.name} for one in plan.choices)
     choices = words.lines(f"{one.name} ({words.type(one.type, one.level, 1)})" for one in plan.choices)
-    return Written(f"{said}\n\n{choices}" if choices else said, rows=rows, charts=(charts.table(said, rows),) if rows else ())
+    return Written(f"{said}\n\n{choices}" if choices else said, rows=rows, charts=(draw_table(said, rows),) if rows else ())
 
 
 def say_confidence(value: float, schema: Schema, language: str) -> str:
@@ -189,7 +193,7 @@ def _select(finding: Finding, plan: Select, words: Wording) -> Written:
     )
     title = capitalized(words.phrase("select/title", set=words.set(of), years=words.years(of.years)))
     answer = f"{words.phrase('affirmed')} {text}" if plan.exists else text
-    return Written(answer, incomplete, rows, {"count": n}, (charts.table(title, rows),))
+    return Written(answer, incomplete, rows, {"count": n}, (draw_table(title, rows),))
 
 
 def _together(finding: Finding, plan: Select, words: Wording) -> str:
@@ -246,8 +250,8 @@ def _rank(finding: Finding, plan: Rank, words: Wording) -> Written:
         (words.sentence("rank/unpublished", finding.unknown, total=words.number(finding.total)),) if finding.unknown else ()
     )
     title = capitalized(words.phrase("rank/title", set=words.set(of), property=name, years=words.years(of.years)))
-    drawn = (charts.column(title, words.property(None, "name"), heading, rows),) if len(rows) > 1 else ()
-    return Written(verdict + text, unpublished, rows, {"of": finding.total}, (*drawn, charts.table(title, rows)))
+    drawn = (draw_column(title, words.property(None, "name"), heading, rows),) if len(rows) > 1 else ()
+    return Written(verdict + text, unpublished, rows, {"of": finding.total}, (*drawn, draw_table(title, rows)))
 
 
 def _change(finding: Finding, plan: Change, words: Wording) -> Written:
@@ -280,7 +284,7 @@ def _change(finding: Finding, plan: Change, words: Wording) -> Written:
         else ()
     )
     title = capitalized(words.phrase("change/title", set=words.set(of), since=plan.since, until=plan.until))
-    return Written(text, insights, rows, {"count": n, "of": finding.total}, (charts.table(title, rows),))
+    return Written(text, insights, rows, {"count": n, "of": finding.total}, (draw_table(title, rows),))
 
 
 def _moved(row: Row, type: str, name: str, words: Wording) -> str:
@@ -288,3 +292,97 @@ def _moved(row: Row, type: str, name: str, words: Wording) -> str:
     numbers = isinstance(row["before"], int | float) and isinstance(row["after"], int | float)
     step = f" ({words.amount(row['step'], words.unit(type, name), signed=True)})" if numbers else ""
     return words.phrase("change/line", name=row["name"], before=before, after=after, step=step)
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What is said of how a message was understood."""
+
+    glosses: str
+    """What unknown words were taken for, which an answer begins with; empty where there were none."""
+    plan: str
+    """The whole of the plan, at its end."""
+
+    def around(self, text: str) -> str:
+        """An answer with both, each once."""
+        before = f"{self.glosses}\n\n" if self.glosses and self.glosses not in text else ""
+        after = f"\n\n{self.plan}" if self.plan not in text else ""
+        return f"{before}{text}{after}"
+
+
+_NAMES = 3
+"""Things that are named."""
+
+
+def say_taken(understood: Understood, words: Wording) -> Taken:
+    """What has to be said of a plan that a model made."""
+    each = words.listed(
+        words.phrase("taken/gloss", said=said, meaning=_meaning(sort, name, words)) for said, sort, name in understood.glosses
+    )
+    return Taken(
+        words.phrase("taken/glosses", glosses=each) if each else "",
+        words.phrase("taken/said", what=_what(understood.plan, words)),
+    )
+
+
+def _meaning(sort: str, name: str, words: Wording) -> str:
+    match sort:
+        case "op":
+            return str(words.raw("taken/ops")[name])
+        case "type":
+            return words.type(name)
+        case "relation":
+            return words.verb(name, True)
+    owner = next((one.name for one in words.schema.view.types if any(each.name == name for each in one.properties)), None)
+    return words.property(owner, name)
+
+
+def _what(plan: Plan, words: Wording) -> str:
+    match plan:
+        case Select():
+            return words.phrase("taken/select", set=words.set(plan.of), years=words.years(plan.of.years))
+        case Aggregate():
+            return _figure(plan, words)
+        case Compare():
+            how = words.raw("taken/hows")[plan.how]
+            return words.phrase("taken/compare", how=how, sides=words.listed(_figure(one, words) for one in plan.sides))
+        case Rank():
+            end = words.raw("taken/ends")["most" if plan.descending else "least"]
+            by = words.property(plan.of.type, plan.by) if plan.by else words.phrase("taken/links")
+            return words.phrase("taken/rank", set=words.set(plan.of), property=by, end=end, years=words.years(plan.of.years))
+        case Change():
+            property = words.property(plan.of.type, plan.property) if plan.property else ""
+            return words.phrase(
+                "taken/change",
+                set=words.set(plan.of),
+                what=words.raw("taken/whats")[plan.what],
+                since=plan.since,
+                until=plan.until,
+                property=words.phrase("taken/of_property", property=property) if property else "",
+            )
+        case Relate():
+            return words.phrase("taken/relate", name=plan.source.name, years=words.years((plan.year,)))
+        case Gaps():
+            of = words.set(plan.of) if plan.of is not None else _names([one.name for one in plan.entities], words)
+            return words.phrase("taken/gaps", set=of, years=words.years(plan.years))
+        case Describe():
+            type = plan.entities[0].type
+            asked = list(plan.properties) or ([plan.expect.property] if plan.expect is not None else [])
+            properties = words.listed(words.property(type, one) for one in asked) or words.phrase("taken/everything")
+            names = _names([one.name for one in plan.entities], words)
+            return words.phrase("taken/describe", properties=properties, names=names, years=words.years(plan.years))
+    raise TypeError(f"a plan of kind {plan.kind} is not about data")
+
+
+def _figure(plan: Aggregate, words: Wording) -> str:
+    by = words.listed(words.group(one, plan.of.type) for one in plan.group_by)
+    groups = words.phrase("taken/groups", groups=by) if by else ""
+    set, years = words.set(plan.of), words.years(plan.of.years)
+    if plan.measure == "count" or plan.property is None:
+        return words.phrase("taken/count", set=set, groups=groups, years=years)
+    property = words.property(plan.of.type, plan.property)
+    return words.phrase("taken/measured", measure=words.measure(plan), property=property, set=set, groups=groups, years=years)
+
+
+def _names(names: Sequence[str], words: Wording) -> str:
+    return words.some(names, _NAMES)

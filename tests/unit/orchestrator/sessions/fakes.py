@@ -14,10 +14,8 @@ from phronesis_contracts import Principal, Role, ServiceError, Unavailable
 from phronesis_contracts.constitution.lists import LIST_FOUNDATION, LIST_VISION, FoundationListed, VisionListed, VisionNode
 from phronesis_contracts.constitution.paths import DUE_WORK, DueFound
 from phronesis_contracts.constitution.values import ConstitutionLink, ConstitutionNode, ListStats, Mention
-from phronesis_orchestrator.sessions.calendar import Calendar, Occurrence, Window, WindowEvents
-from phronesis_orchestrator.sessions.calendar_sources import CalendarLookup
-from phronesis_orchestrator.sessions.parts import Parts
-from phronesis_orchestrator.sessions.start import Sessions
+from phronesis_orchestrator.sessions.calendar import Calendar, CalendarLookup, Occurrence, Window, WindowEvents
+from phronesis_orchestrator.sessions.start import Parts, Sessions
 from phronesis_orchestrator.sessions.workload import Workload
 
 MONDAY = datetime(2026, 11, 23, 9, 30, tzinfo=UTC)

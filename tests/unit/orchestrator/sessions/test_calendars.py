@@ -12,8 +12,7 @@ from phronesis_bus import Call
 from phronesis_contracts import BadRequest, Nothing, ServiceError, Unavailable, UnsupportedMedia
 from phronesis_contracts.constitution.session import AssessWorkload, CalendarSet, SetCalendar
 from phronesis_contracts.media import READ_WEB, ReadWeb, WebRead
-from phronesis_orchestrator.sessions.calendar import Calendar
-from phronesis_orchestrator.sessions.calendar_sources import CalendarLookup
+from phronesis_orchestrator.sessions.calendar import Calendar, CalendarLookup
 from phronesis_orchestrator.sessions.handlers import CalendarHandlers
 from phronesis_orchestrator.sessions.store import AesSeal
 from tests.unit.orchestrator.sessions.fakes import Diary, PlainSeal, Stage, at, caller

@@ -368,7 +368,7 @@ async def test_after_the_broker_was_away_everything_is_loaded_anew() -> None:
 
 @pytest.mark.req("O-335")
 async def test_each_list_is_logged_with_its_nodes_and_tokens(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level("INFO", logger="phronesis_orchestrator.sessions.parts"):
+    with caplog.at_level("INFO", logger="phronesis_orchestrator.sessions.start"):
         found = await start(Stage())
     assert sorted(record.getMessage() for record in logged(caplog, "orchestrator")) == [
         f"foundation.list.v2: 2 nodes, {found.stats.foundation_tokens} tokens",

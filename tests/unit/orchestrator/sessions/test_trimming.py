@@ -7,7 +7,7 @@ import pytest
 import phronesis_tokens as tokens
 from phronesis_contracts.constitution.lists import VisionNode
 from phronesis_contracts.constitution.values import ConstitutionLink, ConstitutionNode, Mention
-from phronesis_orchestrator.sessions.parts import part_size, trim
+from phronesis_orchestrator.sessions.start import part_size, trim
 
 WORDS = "candour before comfort, and comfort before haste; "
 

@@ -29,8 +29,7 @@ from phronesis_orchestrator.models.reasoner import (
 )
 from phronesis_orchestrator.settings import CognitionSettings, OrchestratorSettings
 from phronesis_orchestrator.tasks.background import LOOKING_UP, PURPOSES, Background
-from phronesis_orchestrator.tasks.plan import Plan, Step
-from phronesis_orchestrator.tasks.ports import Criticism, GoalKnowledge, Strategy, Verdict, WrittenReport
+from phronesis_orchestrator.tasks.ports import Criticism, GoalKnowledge, Plan, Step, Strategy, Verdict, WrittenReport
 from phronesis_orchestrator.turns.execution import Steps, TurnRun
 from phronesis_orchestrator.turns.turn import Claim
 from tests.unit.orchestrator.fakes import FakeJournal, FakeNeighbours, claim, raised

@@ -12,8 +12,7 @@ from phronesis_contracts import Unavailable
 from phronesis_contracts.orchestrator import TaskBudget
 from phronesis_contracts.tasks import NoPlan, StepState
 from phronesis_orchestrator.ledger.usage import CallUsage
-from phronesis_orchestrator.tasks.plan import Plan, goal_signature
-from phronesis_orchestrator.tasks.ports import Criticism, Strategy
+from phronesis_orchestrator.tasks.ports import Criticism, Plan, Strategy, goal_signature
 
 from .stage import BROKEN, KEEP, MemoryStrategies, ScriptedPlanner, TaskStage, never, plan, step
 

@@ -13,8 +13,7 @@ from phronesis_contracts.episodes import RECORD_STRATEGY
 from phronesis_contracts.orchestrator import SubmitTurn, TaskBudget, TaskOrder
 from phronesis_contracts.tasks import NoPlan
 from phronesis_orchestrator.tasks import decisions
-from phronesis_orchestrator.tasks.plan import goal_signature
-from phronesis_orchestrator.tasks.ports import Strategy
+from phronesis_orchestrator.tasks.ports import Strategy, goal_signature
 from phronesis_orchestrator.tasks.store import RememberedStrategies
 from phronesis_orchestrator.turns.run import Worker
 from phronesis_orchestrator.turns.turn import ENDING, Claim, attempt_limit, check_task_order, expiry_seconds

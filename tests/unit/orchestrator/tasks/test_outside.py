@@ -9,8 +9,8 @@ from typing import Any
 from phronesis_contracts import Risk, Unavailable
 from phronesis_contracts.outside import AcceptedTool
 from phronesis_contracts.tasks import StepState
-from phronesis_orchestrator.outside_tools.offers import CALLED, OFFERED, OfferedTool, OutsideResult, ToolOffers
-from phronesis_orchestrator.tasks.plan import Plan, Step
+from phronesis_orchestrator.outside_tools.schemas import CALLED, OFFERED, OfferedTool, OutsideResult, ToolOffers
+from phronesis_orchestrator.tasks.ports import Plan, Step
 
 from .stage import NOVA, ScriptedPlanner, TaskStage
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from phronesis_orchestrator.tasks.plan import (
+from phronesis_orchestrator.tasks.ports import (
     MAX_OF_WAVE,
     MAX_STEPS,
     BadPlan,

@@ -9,8 +9,7 @@ import pytest
 
 from phronesis_contracts import TimedOut, Unavailable
 from phronesis_orchestrator.tasks import decisions
-from phronesis_orchestrator.tasks.plan import Plan
-from phronesis_orchestrator.tasks.ports import Strategy
+from phronesis_orchestrator.tasks.ports import Plan, Strategy
 
 from .stage import BROKEN, KEEP, REVISE, ScriptedPlanner, TaskStage, plan, step
 

@@ -7,8 +7,7 @@ import asyncio
 import pytest
 
 from phronesis_contracts.tasks import NoPlan, StepState
-from phronesis_orchestrator.tasks.plan import Plan
-from phronesis_orchestrator.tasks.ports import Criticism, WrittenReport
+from phronesis_orchestrator.tasks.ports import Criticism, Plan, WrittenReport
 from phronesis_orchestrator.turns.turn import LostClaim
 
 from .stage import BROKEN, KEEP, REVISE, ScriptedPlanner, TaskStage, never, plan, step

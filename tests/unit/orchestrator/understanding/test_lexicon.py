@@ -18,7 +18,7 @@ from phronesis_orchestrator.understanding.language import Language, languages, p
 from phronesis_orchestrator.understanding.lexicon import Lexicon, VocabularyView
 from phronesis_orchestrator.understanding.plan import NO_FOCUS, Aggregate, Describe, Plan, Select, Unknown
 from phronesis_orchestrator.understanding.planner import understand
-from phronesis_orchestrator.understanding.vocabularies import Vocabularies
+from phronesis_orchestrator.understanding.reader import Vocabularies
 from tests.unit.orchestrator.fakes import FakeNeighbours
 
 ONTOLOGY = to_view(

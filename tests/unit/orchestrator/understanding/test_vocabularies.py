@@ -8,9 +8,9 @@ from phronesis_bus import News
 from phronesis_contracts import Principal, Role, Unavailable
 from phronesis_contracts.ontology import AskVocabulary, EntityName, OntologyView, Vocabulary
 from phronesis_contracts.twin import Level, NodeChanged
-from phronesis_orchestrator.understanding import vocabularies as module
+from phronesis_orchestrator.understanding import reader as module
 from phronesis_orchestrator.understanding.language import languages
-from phronesis_orchestrator.understanding.vocabularies import Vocabularies
+from phronesis_orchestrator.understanding.reader import Vocabularies
 
 ANN = Principal(tenant="acme", user="ann", role=Role.NOOR)
 OTHER = ANN.model_copy(update={"tenant": "other"})

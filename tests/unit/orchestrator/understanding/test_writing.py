@@ -15,8 +15,7 @@ from phronesis_contracts.twin import GroupBy
 from phronesis_graph.twin.ontology_file import load, parse
 from phronesis_graph.twin.vocabulary import to_view
 from phronesis_orchestrator.understanding import executor
-from phronesis_orchestrator.understanding.confidence import calibrated, confidence
-from phronesis_orchestrator.understanding.finding import Figure, Finding, Note
+from phronesis_orchestrator.understanding.finding import Figure, Finding, Note, calibrated, confidence
 from phronesis_orchestrator.understanding.plan import (
     Aggregate,
     Change,
@@ -29,13 +28,13 @@ from phronesis_orchestrator.understanding.plan import (
     Gaps,
     Rank,
     Relate,
+    Schema,
     Select,
     Selection,
     Talk,
     Understood,
     Unknown,
 )
-from phronesis_orchestrator.understanding.schema import Schema
 from phronesis_orchestrator.understanding.sets import things_of
 from phronesis_orchestrator.understanding.wording import Wording, Written
 from phronesis_orchestrator.understanding.writer import say_confidence, write

@@ -23,7 +23,7 @@ from phronesis_contracts.tools import legal_name, schema_of_input
 from phronesis_tokens import clean, cut
 
 from ...approvals.policy import Ruling, call_arguments, judge
-from ...outside_tools.offers import fetch_outside_tools
+from ...outside_tools.schemas import fetch_outside_tools
 from ...turns.execution import TurnRun
 from ..text import shorten
 from ..tools import Toolbox, may_use

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from ..plan import Plan
-from ..ports import GoalKnowledge, WrittenReport
-from . import constitution, portfolio, portfolio_report
+from ..ports import GoalKnowledge, Plan, WrittenReport
+from . import constitution, portfolio
 
 __all__ = ["plan", "report"]
 
@@ -23,5 +22,5 @@ def report(known: GoalKnowledge) -> WrittenReport | None:
     """The report on a goal; `None` where no rule understands it."""
     asked = portfolio.understood(known.goal)
     if asked is not None:
-        return portfolio_report.report(asked, known)
+        return portfolio.report(asked, known)
     return constitution.report(known) if constitution.understood(known.goal) else None

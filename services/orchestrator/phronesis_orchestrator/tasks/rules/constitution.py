@@ -9,9 +9,8 @@ from typing import Any
 from phronesis_contracts.constitution.insight import CONTRADICTIONS_TOOL
 from phronesis_contracts.constitution.paths import DECISIONS_SINCE_TOOL, DUE_WORK_TOOL
 
-from ..plan import Plan, Step
-from ..ports import GoalKnowledge, WrittenReport
-from .presentation import lines, table
+from ..ports import GoalKnowledge, Plan, Step, WrittenReport
+from ..report import lines, table
 
 KIND = "constitution report"
 TITLE = "Report on the constitution"
