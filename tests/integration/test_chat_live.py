@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from phronesis_contracts import Principal
 from phronesis_contracts.orchestrator import Reply, TurnProgress
-from phronesis_orchestrator.turns.turn import Claim, Completed
+from phronesis_orchestrator.turns.turn import Completed
 from tests.support.chat import AGENT, REPLY, reasoning
 from tests.support.endpoints import LLAMA_CPP, PLAIN, Endpoint
 from tests.support.groq_server import Fault, GroqServer, groq_server
@@ -25,7 +26,7 @@ class Watched(Stage):
 
     lines: list[TurnProgress] = field(default_factory=list)
 
-    async def hear(self, of: Claim, line: TurnProgress) -> None:
+    async def hear(self, of: Principal, line: TurnProgress) -> None:
         if line.kind in ("live", "restart"):
             self.lines.append(line)
 

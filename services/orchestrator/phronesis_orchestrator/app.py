@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from phronesis_bus import Bus, Relay, follow, serve, serve_basics, show, take
+from phronesis_bus import Bus, Relay, follow, serve, serve_basics, take
 from phronesis_bus.service import Ping
-from phronesis_contracts import Principal
 from phronesis_contracts.instructions import RELEASED
 from phronesis_contracts.ontology import ONTOLOGY_CHANGED
-from phronesis_contracts.orchestrator import PROGRESS, TURN, TURN_CANCEL, TURN_GET_TOOL, TURN_LIST, TURN_RETRY, TurnProgress
+from phronesis_contracts.orchestrator import TURN, TURN_CANCEL, TURN_GET_TOOL, TURN_LIST, TURN_RETRY
 from phronesis_contracts.service import KEY_REVOKED
 from phronesis_contracts.twin import NODE_CHANGED
 from phronesis_postgres import Database
@@ -42,10 +41,9 @@ from .tasks.store import PostgresTasks, RememberedStrategies
 from .traces.handlers import TraceHandlers, build_replay_runner, serve_traces
 from .traces.store import PostgresTraces
 from .turns.handlers import TurnHandlers
-from .turns.ports import BusNeighbours
+from .turns.ports import BusNeighbours, progress_on
 from .turns.run import TurnRunner, TurnServices, Worker
 from .turns.store import PostgresJournal, PostgresTurns
-from .turns.turn import Claim
 from .understanding.reader import Vocabularies
 
 
@@ -109,14 +107,8 @@ async def build(
         of_models: the settings of the language model.
     """
     of_models = of_models or ModelSettings()
-    neighbours, turns = BusNeighbours(bus, of_models.optional_calls), stores.turns
+    neighbours, turns, progress = BusNeighbours(bus, of_models.optional_calls), stores.turns, progress_on(bus)
     cognition = cognition or Cognition()
-
-    async def progress(who: Principal, line: TurnProgress) -> None:
-        await show(bus, who, PROGRESS, line.turn_id, line)
-
-    async def show_claim(claim: Claim, line: TurnProgress) -> None:
-        await progress(claim.who, line)
 
     budgets = Budgets(stores.ledger)
     vocabularies = Vocabularies(neighbours)
@@ -128,7 +120,7 @@ async def build(
         reasoner=reasoner,
         settings=settings,
         tracing=bus.tracing,
-        show=show_claim,
+        show=progress,
         ended=relay.wake,
         ledger=budgets,
         approvals=stores.approvals,
@@ -136,9 +128,7 @@ async def build(
         vocabularies=vocabularies,
         background=Background(stores.tasks, RememberedStrategies(neighbours)),
     )
-    worker = Worker(
-        bus.process, turns, TurnRunner(services).run, lambda: bus.connected, settings.slots, settings.lease, settings.task_slots
-    )
+    worker = Worker(bus, turns, TurnRunner(services).run, settings.slots, settings.lease, settings.task_slots)
 
     def cancelled(turn_id: str) -> None:
         bus.tracing.metrics.count(CANCELLED)

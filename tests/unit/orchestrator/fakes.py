@@ -274,7 +274,7 @@ class Stage:
     async def attempt(self, claimed: Claim) -> None:
         """Run one turn until it ends, or waits."""
 
-        async def show(of: Claim, line: TurnProgress) -> None:
+        async def show(of: Principal, line: TurnProgress) -> None:
             self.shown.append(line.phase or line.kind)
             self.progress.append(line)
             await self.hear(of, line)
@@ -295,5 +295,5 @@ class Stage:
         )
         await TurnRunner(services).run(claimed)
 
-    async def hear(self, of: Claim, line: TurnProgress) -> None:
+    async def hear(self, of: Principal, line: TurnProgress) -> None:
         """Called with each line of progress."""

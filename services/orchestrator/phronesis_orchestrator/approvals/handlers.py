@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 from phronesis_bus import Bus, Call, serve
-from phronesis_contracts import Forbidden, Principal, ServiceError
+from phronesis_contracts import Forbidden, ServiceError
 from phronesis_contracts.approvals import (
     APPROVAL_ANSWER,
     APPROVAL_GET,
@@ -20,6 +20,7 @@ from phronesis_contracts.approvals import (
 )
 from phronesis_contracts.orchestrator import TurnProgress
 
+from ..turns.ports import ShowProgress
 from .store import PostgresApprovals
 
 log = logging.getLogger(__name__)
@@ -28,8 +29,6 @@ SWEEP = 5.0
 """Seconds between two looks for approvals that ran out."""
 _BATCH = 100
 """Turns that one look ends."""
-
-Progress = Callable[[Principal, TurnProgress], Awaitable[None]]
 
 
 class ApprovalHandlers:
@@ -54,7 +53,7 @@ class ApprovalHandlers:
         return approval
 
 
-async def serve_approvals(bus: Bus, approvals: PostgresApprovals, progress: Progress, resumed: Callable[[], None]) -> None:
+async def serve_approvals(bus: Bus, approvals: PostgresApprovals, progress: ShowProgress, resumed: Callable[[], None]) -> None:
     """Wire them to the bus. `resumed`: called when a turn goes on or ends, to wake a worker and the relay of news."""
     handlers = ApprovalHandlers(approvals, resumed)
     await serve(bus, APPROVAL_GET, handlers.approval)
@@ -69,7 +68,7 @@ async def serve_approvals(bus: Bus, approvals: PostgresApprovals, progress: Prog
     bus.on_stop(stop)
 
 
-async def _sweep(approvals: PostgresApprovals, progress: Progress, ended: Callable[[], None]) -> None:
+async def _sweep(approvals: PostgresApprovals, progress: ShowProgress, ended: Callable[[], None]) -> None:
     while True:
         try:
             over = await approvals.expire(_BATCH)

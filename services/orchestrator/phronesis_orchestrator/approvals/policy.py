@@ -235,14 +235,14 @@ def call_digest(tool: str, request: Message) -> str:
 
 
 async def pause_turn(
-    turns: ApprovalWaits, show: Callable[[Claim, TurnProgress], Awaitable[None]], claim: Claim, waiting: Waiting
+    turns: ApprovalWaits, show: Callable[[Principal, TurnProgress], Awaitable[None]], claim: Claim, waiting: Waiting
 ) -> None:
     """Let a turn wait on disk, and show what it waits for. Raises `LostClaim`."""
     question = waiting.asked
     await turns.wait(claim, question)
     detail = {"approval_id": question.approval_id, "tool": question.verdict.tool, "reason": question.verdict.reason}
     line = TurnProgress(turn_id=claim.turn_id, kind="waiting", conversation_id=claim.conversation_id, detail=detail)
-    await show(claim, line)
+    await show(claim.who, line)
 
 
 class NotAllowed(Forbidden):

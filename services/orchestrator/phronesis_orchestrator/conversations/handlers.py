@@ -25,14 +25,14 @@ from phronesis_contracts.orchestrator import (
 )
 from phronesis_contracts.twin import GRAPH_PURGED
 
-from ..turns.handlers import Progress
+from ..turns.ports import ShowProgress
 from .store import PostgresConversations
 
 
 class ConversationHandlers:
     """The handlers. `cancelled`: called with the id of a turn whose conversation was deleted, to stop it where it runs."""
 
-    def __init__(self, conversations: PostgresConversations, progress: Progress, cancelled: Callable[[str], None]) -> None:
+    def __init__(self, conversations: PostgresConversations, progress: ShowProgress, cancelled: Callable[[str], None]) -> None:
         self._conversations, self._progress, self._cancelled = conversations, progress, cancelled
 
     async def get(self, call: Call, request: ConversationRef) -> Conversation:

@@ -344,7 +344,7 @@ def build_replay_runner(
 ) -> RunReplay:
     """Runs claims on stand-ins, held to the limits as turns are. `tracing`: where spans go."""
 
-    async def show(claim: Claim, line: TurnProgress) -> None:
+    async def show(who: Principal, line: TurnProgress) -> None:
         """Nobody watches a replay."""
 
     async def run(stores: ReplayStores, neighbours: RecordedNeighbours, claim: Claim, record: TurnRecord) -> None:

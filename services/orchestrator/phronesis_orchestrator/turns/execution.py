@@ -56,7 +56,7 @@ from ..traces.record import (
     trace_arguments,
 )
 from ..understanding.reader import Vocabularies
-from .ports import Journal, Neighbours
+from .ports import Journal, Neighbours, ShowProgress
 from .turn import AlreadyBegun, Claim
 
 STAGE_LIVE = "live"
@@ -76,7 +76,7 @@ class LiveText:
         progress: where lines of progress go.
     """
 
-    def __init__(self, claim: Claim, progress: Callable[[Claim, TurnProgress], Awaitable[None]]) -> None:
+    def __init__(self, claim: Claim, progress: ShowProgress) -> None:
         self._claim, self._progress = claim, progress
         self._offset = 0
         self._kept = ""
@@ -93,14 +93,14 @@ class LiveText:
         if not self._kept:
             return
         text, self._kept, self._shown_at = self._kept, "", time.monotonic()
-        await self._progress(self._claim, self._line("live", offset=self._offset, text=text))
+        await self._progress(self._claim.who, self._line("live", offset=self._offset, text=text))
         self._offset += len(text)
 
     async def restart(self) -> None:
         self._kept = ""
         if self._offset:
             self._offset = 0
-            await self._progress(self._claim, self._line("restart"))
+            await self._progress(self._claim.who, self._line("restart"))
 
     def _line(self, kind: str, offset: int | None = None, text: str | None = None) -> TurnProgress:
         claim = self._claim
@@ -324,9 +324,6 @@ def measured_name(name: str, profile: AgentProfile | None) -> str:
     return (profile.based_on or name) if profile is not None else name
 
 
-ShowProgress = Callable[[Claim, TurnProgress], Awaitable[None]]
-
-
 @dataclass
 class TurnRun:
     """A turn that a loop works on."""
@@ -405,7 +402,7 @@ class TurnRun:
         line = TurnProgress(
             turn_id=self.claim.turn_id, kind="phase", conversation_id=self.claim.conversation_id, phase=phase, detail=detail
         )
-        await self.progress(self.claim, line)
+        await self.progress(self.claim.who, line)
 
     async def retrieve(self, phrases: tuple[str, ...]) -> AugmentedMemoryContext:
         """Hybrid retrieval within its limit of time and size, of what the agent may answer from."""

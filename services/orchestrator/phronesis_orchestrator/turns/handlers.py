@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from uuid import uuid4
 
 from phronesis_bus import Call, News, correlation, traceparent
@@ -16,13 +16,11 @@ from phronesis_contracts.orchestrator import ListTurns, SubmitTurn, Turn, TurnPr
 from phronesis_contracts.service import KeyRevoked
 
 from ..settings import OrchestratorSettings
-from .ports import Neighbours
+from .ports import Neighbours, ShowProgress
 from .store import PostgresTurns
 from .turn import Accepted, NewTurn, check_task_order, expiry_seconds, problem_from_error
 
 log = logging.getLogger(__name__)
-
-Progress = Callable[[Principal, TurnProgress], Awaitable[None]]
 
 
 class TurnHandlers:
@@ -40,7 +38,7 @@ class TurnHandlers:
         turns: PostgresTurns,
         neighbours: Neighbours,
         settings: OrchestratorSettings,
-        progress: Progress,
+        progress: ShowProgress,
         accepted: Callable[[], None],
         cancelled: Callable[[str], None],
         released: Callable[[], None],

@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Collection
 from typing import Any, Protocol
 
-from phronesis_bus import Bus, Call, ask
+from phronesis_bus import Bus, Call, ask, show
 from phronesis_contracts import Nothing, Principal, Rpc, TimedOut, Tool, Unavailable
 from phronesis_contracts.episodes import (
     MEMORY_QUERY,
@@ -34,7 +34,7 @@ from phronesis_contracts.media import (
 )
 from phronesis_contracts.memory import PROFILE_GET, RETRIEVE, AugmentedMemoryContext, Retrieve
 from phronesis_contracts.messages import In, Out_
-from phronesis_contracts.orchestrator import Conversation, ConversationRef
+from phronesis_contracts.orchestrator import PROGRESS, Conversation, ConversationRef, TurnProgress
 
 from ..agents.cognition.thought import KnownStrategy, PastEpisode, ToolRecord
 from ..conversations.history import Past, Summary
@@ -139,6 +139,19 @@ _PROFILES = 300
 """Profiles that are kept at most: one for each agent and tenant, and for each user who is in an experiment."""
 _TOOLS = {MediaKind.DOCUMENT: EXTRACT_TEXT, MediaKind.IMAGE: CAPTION, MediaKind.AUDIO: TRANSCRIBE}
 """The kind alone decides which tool reads a medium."""
+
+
+ShowProgress = Callable[[Principal, TurnProgress], Awaitable[None]]
+"""Shows a line of a turn's progress to the turn's user."""
+
+
+def progress_on(bus: Bus) -> ShowProgress:
+    """Progress by the bus."""
+
+    async def progress(who: Principal, line: TurnProgress) -> None:
+        await show(bus, who, PROGRESS, line.turn_id, line)
+
+    return progress
 
 
 class BusNeighbours:

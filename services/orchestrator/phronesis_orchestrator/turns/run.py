@@ -16,7 +16,7 @@ from typing import Any
 
 from opentelemetry.trace import Span, get_current_span
 
-from phronesis_bus import correlation
+from phronesis_bus import Bus, correlation
 from phronesis_bus.envelope import deadline as answer_due
 from phronesis_bus.tracing import Tracing, conversation, user
 from phronesis_bus.tracing import turn as turn_at_hand
@@ -50,8 +50,8 @@ from ..settings import OrchestratorSettings
 from ..tasks.background import Background, can_plan
 from ..traces.record import TurnRecord
 from ..understanding.reader import Vocabularies
-from .execution import JournalAway, RecordingNeighbours, ShowProgress, Steps, TurnRun, measured_name
-from .ports import Conversations, Journal, Neighbours, TurnEnding, TurnQueue
+from .execution import JournalAway, RecordingNeighbours, Steps, TurnRun, measured_name
+from .ports import Conversations, Journal, Neighbours, ShowProgress, TurnEnding, TurnQueue
 from .turn import Claim, Completed, Failed, LostClaim, attempt_limit, problem_from_error
 
 log = logging.getLogger(__name__)
@@ -108,7 +108,7 @@ class TurnRunner:
             self._count(claim, end, record.profile)
             self._services.ended()
             line = TurnProgress(turn_id=claim.turn_id, kind="ended", conversation_id=claim.conversation_id)
-            await self._services.show(claim, line)
+            await self._services.show(claim.who, line)
 
     async def _keep_record(self, claim: Claim, record: TurnRecord) -> None:
         """One that cannot be kept is logged, and the turn ends without."""
@@ -281,23 +281,21 @@ class Worker:
     """Runs turns.
 
     Args:
-        name: this worker's name, unique among all.
-        connected: whether the bus can be reached; a worker without it claims nothing.
+        bus: its process is this worker's name, unique among all; a worker that cannot reach it claims nothing.
         lease: seconds that a claim lasts.
         task_slots: how many of the slots background tasks may take, so that a person's turn finds one; all if not stated.
     """
 
     def __init__(
         self,
-        name: str,
+        bus: Bus,
         turns: TurnQueue,
         run: Callable[[Claim], Awaitable[None]],
-        connected: Callable[[], bool],
         slots: int,
         lease: float,
         task_slots: int | None = None,
     ) -> None:
-        self._name, self._turns, self._run_turn, self._connected, self._slots = name, turns, run, connected, slots
+        self._bus, self._turns, self._run_turn, self._slots = bus, turns, run, slots
         self._lease = lease
         self._task_slots = slots if task_slots is None else task_slots
         self._wake = asyncio.Event()
@@ -340,9 +338,9 @@ class Worker:
             self._wake.clear()
             free = self._slots - len(self._running)
             claims: list[Claim] = []
-            if free > 0 and self._connected():
+            if free > 0 and self._bus.connected:
                 try:
-                    claims = await self._turns.claim(self._name, free, self._lease, self._free_for_tasks)
+                    claims = await self._turns.claim(self._bus.process, free, self._lease, self._free_for_tasks)
                 except ServiceError as error:
                     log.warning("no turn could be claimed: %s", error.code)
                     await asyncio.sleep(_RETRY)
@@ -395,7 +393,7 @@ class Worker:
             if not running:
                 continue
             try:
-                mine = await self._turns.renew(self._name, list(running.values()), self._lease)
+                mine = await self._turns.renew(self._bus.process, list(running.values()), self._lease)
             except ServiceError as error:
                 log.warning("leases could not be renewed: %s", error.code)
                 continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -88,7 +89,7 @@ async def test_tasks_take_no_more_slots_than_their_share() -> None:
     async def run(claimed: Claim) -> None:
         await asyncio.Event().wait()
 
-    worker = Worker("w", Queue(), run, lambda: True, slots=4, lease=15, task_slots=2)
+    worker = Worker(SimpleNamespace(process="w", connected=True), Queue(), run, slots=4, lease=15, task_slots=2)
     worker.start()
     try:
         assert [await asked.get() for _ in range(3)] == [2, 1, 0]
