@@ -295,7 +295,12 @@ class _Answering:
                 return found or await self._unknown(understood, Unknown(reason="empty", words=self._text[:200]), schema, words)
             case Unknown():
                 kept = await self._kept(understood, words)
-                return kept or await self._unknown(understood, plan, schema, words)
+                missed = kept or await self._unknown(understood, plan, schema, words)
+                return (
+                    missed
+                    if missed.focus is not None
+                    else replace(missed, focus=_focus_after_miss(self._turn.focus, understood))
+                )
         return await self._of_twin(understood, lexicon, schema)
 
     def _only_hands_over(self, plan: Plan) -> bool:
@@ -833,7 +838,8 @@ def focus_after(before: Focus, plan: Plan, finding: Finding, language: str) -> F
     if isinstance(plan, Select) and len(before.entities) == 1:  # which hall is it staged in: “it” is still spoken of
         held = {one.value for one in plan.of.filters if one.property == "id"}
         told = before.entities if before.entities[0].id in held else told
-    if len(told) == 1 and before.selection is not None and told[0].id in {one.id for one in (*before.entities, *before.listed)}:
+    of_one = len(told) == 1 and (not isinstance(plan, Select) or len(entities) == 1)
+    if of_one and before.selection is not None and told[0].id in {one.id for one in (*before.entities, *before.listed)}:
         selection = before.selection  # one of that set is spoken of, and the others may be next
     same = [one.id for one in before.entities] == [one.id for one in entities]
     linked = finding.entities[:MAX_ENTITIES] if isinstance(plan, Relate) else before.linked if same else ()
@@ -848,6 +854,17 @@ def focus_after(before: Focus, plan: Plan, finding: Finding, language: str) -> F
         earlier=before.years[-1:] if _same_but_years(before.plan, plan) else (),
         language=language,
     )
+
+
+def _focus_after_miss(before: Focus, understood: Understood) -> Focus | None:
+    """What a conversation is about after a question that was not understood: the thing it named, or nothing that is certain."""
+    if understood.named:
+        years = understood.named[0].years[-1:] or (2000,)
+        plan = Describe(entities=understood.named, years=years)
+        return Focus(plan=plan, entities=understood.named, listed=understood.named, years=years, language=understood.language)
+    if understood.strays and before.selection is not None:
+        return before.model_copy(update={"plan": None, "selection": None})
+    return None
 
 
 def _listed(before: Focus, told: tuple[EntityRef, ...]) -> tuple[EntityRef, ...]:

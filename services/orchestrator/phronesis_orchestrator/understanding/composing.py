@@ -220,7 +220,9 @@ class Composition:
         ]
         linked = {refs[0].type for item in self.open("entity") for refs in item.of("entity") if refs}
         moved = self.has("joined", "left")
-        asked = moved or self.has("count", "list", "more", "less", "rank", "largest", "smallest", "most", "least", *MEASURES)
+        asked = moved or self.has(
+            "count", "list", "share", "more", "less", "rank", "largest", "smallest", "most", "least", *MEASURES
+        )
         if not owned and (self.has("money") or asked):
             near = [one for one in types for other in linked if self.view.between(one, other)]
             owned = [one for one in near if moved or self.main_money(one)]
@@ -245,6 +247,9 @@ class Composition:
         """The years that a message states, in their order; empty where it states none. `apart`: two are two, and no range."""
         known = self.view.years_of(type)
         stated: list[int] = []
+        if (every := self._all_years(known)) is not None:
+            self.take(*every)
+            return known
         items = self.open("year", "relative_years")
         said = any(item.has("year") for item in items)
         for item in items:
@@ -278,6 +283,15 @@ class Composition:
             low, high = sorted(stated)
             stated = [one for one in known if low <= one <= high] or stated
         return tuple(dict.fromkeys(stated))
+
+    def _all_years(self, known: Sequence[int]) -> tuple[Item, ...] | None:
+        """The words for all years of the data, as in “over all four years”; of different things where no year is stated."""
+        for item in self.open("number", "numbers"):
+            word = self.after(item, ("year_word",), ())
+            if word is not None and word.at == item.end and len(known) in (*item.of("number"), *item.of("numbers")):
+                return (item, word)
+        words = tuple(self.open("distinct"))
+        return words if words and not self.has("year", "relative_years") else None
 
     def year(self, item: Item, known: Sequence[int]) -> int | None:
         if item.has("year"):
@@ -354,8 +368,8 @@ class Composition:
             words = ", ".join(dict.fromkeys(distinct))
             if negated:
                 found += [Filter(property=property, op="<>", value=one, via=via, to=to, words=one) for one in distinct]
-            elif len(distinct) == 1:
-                found.append(Filter(property=property, op="=", value=distinct[0], via=via, to=to, words=words))
+            elif len(distinct) == 1 or (via is not None and self.says("both_of")):
+                found += [Filter(property=property, op="=", value=one, via=via, to=to, words=one) for one in distinct]
             else:
                 found.append(Filter(property=property, op="in", value=distinct, via=via, to=to, words=words))
         return found
@@ -620,6 +634,16 @@ class Composition:
             for sense in self.reading.language.phrases.get((token.stem,), ())
         )
 
+    def end_date(self, type: str) -> str | None:
+        """The date by which things of a type are to be done, as its names say."""
+        ends = {self.reading.language.stem(word) for word in self.reading.language.cues("ending")}
+        for one in self.view.properties(type):
+            names = " ".join(each for listed in one.words.values() for each in listed)
+            said = {self.reading.language.stem(word) for word in names.split()}
+            if one.kind == "date" and said & ends:
+                return one.name
+        return None
+
     def kind(self, type: str, property: str) -> str:
         found = self.view.property(type, property)
         return found.kind if found is not None else ""
@@ -655,6 +679,12 @@ class Composition:
         """Conditions such as “ending before 2025” and “launched between 2010 and 2015”."""
         found: list[Filter] = []
         known = set(self.view.years_of(type))
+        named = {self.kind(t, p) for item in self.open("property") for t, p in item.of("property") if t == type}
+        for when in self.open("year") if "date" not in named else ():  # that run past 2040
+            till, last = self.before(when, (*_TIMES, "compare_greater"), ("small", "year_word")), int(when.of("year")[0])
+            if till is not None and last not in known and (ends := self.end_date(type)) is not None:
+                found += [Filter(property=ends, op=op, value=day) for op, day in self._edges(till, last, None)]
+                self.take(when, till, *self.open("relation"))
         for item in self.open("property"):
             dates = [p for t, p in item.of("property") if t == type and self.kind(t, p) == "date"]
             if not dates or self.before(item, ("without",), ("small",)) is not None:
@@ -802,6 +832,11 @@ class Composition:
                 if (also := self._group(type, second)) is not None and also not in found:
                     found.append(also)
                     self.take(second)
+        if not found and self.has("superlative") and self.has(*MEASURES):
+            asked = [one for one in self.open("property") if self.before(one, ("question_words",), ("small",)) is not None]
+            if asked and (group := self._group(type, asked[0])) is not None:
+                found.append(group)  # which category is the dearest on average
+                self.take(asked[0])
         return tuple(dict.fromkeys(found))[:2]
 
     def _group(self, type: str, item: Item) -> GroupBy | None:
@@ -891,11 +926,12 @@ def refuse_leftovers(made: Composition) -> None:
 
 def selection(made: Composition, type: str, level: Level | None, *, every_year: bool = False) -> Selection:
     """The set of a message: its type and level, the years it states, and its conditions."""
-    filters = (*made.filters(type), *_others(made, type), *_named_like(made, type))
+    filters = (*made.filters(type), *_others(made, type), *_named_like(made, type), *_said_to_belong(made, type))
     apart = made.has("difference", "ratio", "compare") or comparing_word(made) is not None
     stated = made.years(type, apart=apart)
     base = made.base if made.base is not None and made.base.type == type else None
     years = stated or (made.view.years_of(type) if every_year else ()) or made.default_years(type, made.linked)
+    filters = (*filters, *named_alike(made, type))
     among = distinct(ref for item in made.open("entity") for ref in _own(made, item, type))[:MAX_ENTITIES]
     if base is not None and stated and stated != base.years and (members := _members_of(made, base)):
         return Selection(type=type, years=years, filters=filters, among=members)
@@ -931,11 +967,22 @@ def _others(made: Composition, type: str) -> tuple[Filter, ...]:
     """Which other ones: without the things that were last spoken of."""
     item = next(iter(made.open("other")), None)
     before = (made.focus.plan.source,) if isinstance(made.focus.plan, Relate) else ()
-    known = [ref for ref in (*made.named, *made.focus.entities, *before) if ref.type == type][:3]
+    known = [(ref.id, ref.name) for ref in (*made.named, *made.focus.entities, *before) if ref.type == type][:3]
+    if not known and made.focus.selection is not None:  # which department has X, which others has that department
+        of_it = [one for one in made.focus.selection.filters if one.to == type and one.property == "id" and one.op == "="]
+        known = [(str(one.value), one.words) for one in of_it]
     if item is None or not known:
         return ()
+    if (
+        isinstance(made.focus.plan, Select)
+        and made.base is not None
+        and made.base.type == type
+        and made.base == made.focus.selection
+        and len(made.focus.entities) == 1
+    ):
+        raise NotUnderstood(Unknown(reason="unsupported", words=made.reading.text[:300]))  # the one that was all of them
     made.take(item)
-    return tuple(Filter(property="id", op="<>", value=ref.id, words=ref.name) for ref in known)
+    return tuple(Filter(property="id", op="<>", value=id, words=name) for id, name in known)
 
 
 def _named_after(made: Composition, type: str) -> tuple[Filter, ...]:
@@ -963,13 +1010,60 @@ def _named_after(made: Composition, type: str) -> tuple[Filter, ...]:
     return tuple(Filter(property="name", op="contains", value=part, words=part) for part in parts)
 
 
-def _of_known(made: Composition, type: str, item: Item) -> Filter | None:
-    """Transport projects: those of the one thing that the word tells apart from others of its type."""
-    refs = [
-        ref
-        for ref in made.lexicon.known_by(made.reading.tokens[item.at].stem)
-        if ref.type != type and made.view.between(type, ref.type)
-    ]
+def named_alike(made: Composition, type: str) -> tuple[Filter, ...]:
+    """All the canal projects, where one is called Canal and others have it in their names: those whose name has the words."""
+    plural = made.reading.language.words.get("plural_endings", ())
+    for item in made.open("entity"):
+        noun = next((one for one in made.reading.of("type") if one.at == item.end and one.names_type(type)), None)
+        if noun is None or not plural or not noun.text.casefold().endswith(plural):
+            continue
+        said = fold(item.text)
+        alike = {fold(ref.name) for ref in made.lexicon.holding(made.reading.tokens[item.at].stem) if ref.type == type}
+        if sum(said in name for name in alike) > 1:
+            made.take(item)
+            return (Filter(property="name", op="contains", value=item.text, words=item.text),)
+    return ()
+
+
+def _said_to_belong(made: Composition, type: str) -> tuple[Filter, ...]:
+    """How many belong to transport, transport's red ones: the thing that a word tells apart, where it says whose they are."""
+    tokens, cues = made.reading.tokens, made.reading.language
+    for item in made.reading.items:
+        if item.senses or item.at in made.used:
+            continue
+        lead = tokens[item.at - 1].folded if item.at else ""
+        behind = tokens[item.end].folded if item.end < len(tokens) else ""
+        owns = behind in cues.cues("possessive") | cues.cues("holds")
+        if not owns and lead not in cues.cues("whose_it_is") | cues.cues("to"):
+            continue
+        if (by := _of_known(made, type, item, said=True)) is not None:
+            return (by,)
+    return ()
+
+
+def by_a_word(made: Composition, type: str) -> tuple[Filter, ...]:
+    """What about transport? The one thing that a word that nothing explains tells apart."""
+    strange = [item for item in made.reading.items if not item.senses and item.at not in made.used]
+    by = _of_known(made, type, strange[0], said=True) if len(strange) == 1 else None
+    return (by,) if by is not None else ()
+
+
+def drop_owner(made: Composition, type: str) -> None:
+    """The labs at health: a word that only says whose a named thing is explains itself, unless that is asked."""
+    if not made.says("exists", made.reading.tokens[:1]):
+        _said_to_belong(made, type)
+
+
+def _of_known(made: Composition, type: str, item: Item, *, said: bool = False) -> Filter | None:
+    """Transport projects: those of the one thing that the word tells apart from others of its type.
+
+    Args:
+        said: whether the message says that they belong to it, so that the word by which its name begins will do.
+    """
+    stem = made.reading.tokens[item.at].stem
+    known = made.lexicon.known_by(stem) or (made.lexicon.beginning(stem) if said else ())
+    refs = [ref for ref in known if ref.type != type and made.view.between(type, ref.type)]
+    refs = list({ref.id: ref for ref in refs}.values())
     if len(refs) != 1:
         return None
     via, to = made.link(type, refs[0].type, item)

@@ -387,6 +387,20 @@ class Lexicon:
         """The things that one word of their name tells apart, where its other words are small ones and words of their type."""
         return self._known_by.get(stem, ())
 
+    def beginning(self, stem: str) -> tuple[EntityRef, ...]:
+        """The things whose names begin with a word, but for small words and words of their type."""
+        return self._beginning.get(stem, ())
+
+    @cached_property
+    def _beginning(self) -> dict[str, tuple[EntityRef, ...]]:
+        found: dict[str, dict[tuple[str, str], EntityRef]] = defaultdict(dict)
+        for name in self._names:
+            first = next((stem for stem in name.stems if not self._is_generic(stem)), None)
+            if first is not None and not name.in_full:
+                refs = (ref for sense in name.senses if sense.kind == "entity" for ref in sense.value)
+                found[first].update({(ref.type, ref.id): ref for ref in refs})
+        return {stem: tuple(refs.values()) for stem, refs in found.items()}
+
     @cached_property
     def _known_by(self) -> dict[str, tuple[EntityRef, ...]]:
         found: dict[str, dict[tuple[str, str], EntityRef]] = defaultdict(dict)

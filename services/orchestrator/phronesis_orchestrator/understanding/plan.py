@@ -326,6 +326,10 @@ class Understood(Message):
     """What was assumed, for the trace: spelling that was mended, a year that was not stated."""
     by: Literal["rules", "model"] = "rules"
     """Who made the plan."""
+    named: tuple[EntityRef, ...] = ()
+    """The things that a message names which was not understood: the next one may be about them."""
+    strays: bool = False
+    """Whether it was not understood, and has words of something else than what was spoken of."""
     glosses: tuple[tuple[str, str, str], ...] = ()
     """Words that no rule knows, with the sort and the name of what a model took them for."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from .composing import MEASURES, Composition, NotUnderstood, refuse_leftovers
+from .composing import MEASURES, Composition, NotUnderstood, distinct, refuse_leftovers
 from .language import Language, languages
 from .lexicon import Lexicon
 from .plan import (
@@ -21,6 +21,7 @@ from .plan import (
     Plan,
     Rank,
     Select,
+    Selection,
     Talk,
     Understood,
     Unknown,
@@ -28,18 +29,29 @@ from .plan import (
 from .questions_of_sets import of_a_set
 from .questions_of_things import of_things
 from .reading import Item, Reading, read
-from .references import NeedsMore, continue_plan, point_back, refer
+from .references import NeedsMore, continue_plan, is_pronoun, point_back, refer
 
 
 def compose(made: Composition) -> Plan:
     """The plan of a question about the twin. Raises `NotUnderstood`: with the `Unknown` that says why."""
     plan = _concept(made) or _coverage(made) or of_things(made) or of_a_set(made)
     refuse_leftovers(made)
+    if isinstance(plan, Aggregate) and plan.group_by and made.base is not None:
+        plan = _over_all_groups(made.base, plan)
     if _leaves_out_named(made, plan):
         raise NotUnderstood(Unknown(reason="unsupported", words=made.reading.text[:300]))
     if isinstance(plan, Select | Aggregate) and _asks_for_more(made, plan):
         raise NotUnderstood(Unknown(reason="unsupported", words=made.reading.text[:300]))
     return plan
+
+
+def _over_all_groups(base: Selection, plan: Aggregate) -> Aggregate:
+    """Which category is the dearest, after a figure of one: of all of them, and not of the one that was spoken of."""
+    grouped = {(one.property if one.via is None else "id", one.via) for one in plan.group_by}
+    kept = tuple(
+        one for one in plan.of.filters if one not in base.filters or (one.property, one.via) not in grouped or one.op != "="
+    )
+    return plan.model_copy(update={"of": plan.of.model_copy(update={"filters": kept})})
 
 
 def _leaves_out_named(made: Composition, plan: Plan) -> bool:
@@ -164,7 +176,7 @@ def understand(
         personal: whether it may be about the person; `False` once their facts were asked in vain.
         spoken: whether anything was said before it in the conversation, understood or not.
     """
-    text = " ".join(text.split())
+    text = _without_courtesy(" ".join(text.split()), language)
     for one in (language, *(other for other in languages().values() if other is not language)):
         if (talk := one.recognise(text, "talk")) is not None:
             return Understood(plan=Talk(about=talk, text=text[:1_000]), language=one.name)
@@ -191,6 +203,15 @@ def understand(
     if of_data is not None:
         return of_data
     return Understood(plan=Unknown(reason="scope", words=text[:300]), language=language.name)
+
+
+_COURTESIES = ("greeting", "thanks", "praise")
+
+
+def _without_courtesy(text: str, language: Language) -> str:
+    """A message without the courtesy that it begins with: good morning, …; thanks. …"""
+    first, mark, rest = text.partition(next(iter(re.findall(r"[,.!:;]\s|\s[-–—]\s", text)), "\0"))
+    return _without_courtesy(rest, language) if mark and language.recognise(first, "talk") in _COURTESIES else text
 
 
 def _last_question(text: str, lexicon: Lexicon, focus: Focus, spoken: bool) -> Understood | None:
@@ -253,7 +274,9 @@ def _of_data(text: str, lexicon: Lexicon, focus: Focus, spoken: bool) -> Underst
             return result(Unknown(reason="scope", words=text[:300]), 1.0, False)  # nothing was spoken of: will it rain?
         return result(base, 1.0, True)
     try:
-        continued = None if named and reading.has("ordinals") else continue_plan(reading, lexicon, focus)
+        of_some = isinstance(base, Selection) and bool(base.among) and base != focus.selection  # the rating of all three
+        chosen = (named and reading.has("ordinals")) or (of_some and reading.has("number", "numbers"))
+        continued = None if chosen else continue_plan(reading, lexicon, focus)
         if continued is not None:
             return result(continued, _LEANS, True)
     except (NotUnderstood, NeedsMore):
@@ -273,20 +296,46 @@ def _of_data(text: str, lexicon: Lexicon, focus: Focus, spoken: bool) -> Underst
         topics = [item.of("type")[0][0] for item in reading.of("type")]
         if len(set(topics)) == 1 and not reading.has("value", "entity"):
             about["topic"] = topics[0]
-        return result(problem.plan.model_copy(update={"detail": {**problem.plan.detail, **about}}), 1.0, leans)
+        missed = result(problem.plan.model_copy(update={"detail": {**problem.plan.detail, **about}}), 1.0, leans)
+        refs = distinct(ref for item in reading.of("entity") for refs in item.of("entity")[:1] for ref in refs)
+        strays = bool(strange) and problem.plan.reason == "words" and not (points or reading.has("pronoun_many", "pronoun_one"))
+        return missed.model_copy(update={"named": refs if len(refs) == 1 else (), "strays": strays})
     if focus.quoted is not None and _is_everything(reading, plan):
         return result(Unknown(reason="scope", words=text[:300]), 1.0, leans)  # a word of the text that was spoken of
-    if not leans and (_points_nowhere(reading, plan) or (spoken and _leaves_open(reading, plan))):
+    nowhere = _points_nowhere(reading, plan) or (spoken and (_leaves_open(reading, plan) or _ends_pointing(reading, plan)))
+    if not leans and nowhere:
         return result(Unknown(reason="reference", words=text[:200]), 1.0, True)
     return result(plan, made.certainty, leans, tuple(made.notes))
 
 
 def _points_nowhere(reading: Reading, plan: Plan) -> bool:
     """Whether a message points back, nothing was found that it points to, and it would be answered of everything."""
-    points = reading.has("pronoun_one", "pronoun_many") or (bool(reading.items) and reading.items[0].has("follow_up"))
+    if _is_one_of_its_type(reading, plan):
+        return True
+    pronouns = reading.of("pronoun_one", "pronoun_many")
+    points = any(is_pronoun(reading, item) for item in pronouns) or (bool(reading.items) and reading.items[0].has("follow_up"))
     named = reading.has("type", "entity", "value", "coverage", "concept")
     whole = isinstance(plan, Select | Aggregate | Rank) and not plan.of.filters and not plan.of.among
     return points and whole and not named
+
+
+def _is_one_of_its_type(reading: Reading, plan: Plan) -> bool:
+    """Who is the department? Which one was it in? One thing is meant, and not all of its type."""
+    items = reading.of("type")
+    if not isinstance(plan, Select) or plan.of.filters or plan.of.among or len(items) != 1 or not items[0].at:
+        return False
+    if items[0].text.casefold().endswith(reading.language.words.get("plural_endings", ())):
+        return False
+    definite = reading.tokens[items[0].at - 1].folded in reading.language.cues("the_one")
+    it = bool(reading.language.cues("pronoun") & {token.folded for token in reading.tokens})
+    return reading.has("question_words", "detail") and (definite or it)
+
+
+def _ends_pointing(reading: Reading, plan: Plan) -> bool:
+    """How many projects is that? Where nothing is known that it points to."""
+    whole = isinstance(plan, Select | Aggregate | Rank) and not plan.of.filters and not plan.of.among
+    last = reading.items[-1:]
+    return whole and not reading.has("year", "entity", "value") and any(one.has("pronoun_one", "pronoun_many") for one in last)
 
 
 def _leaves_open(reading: Reading, plan: Plan) -> bool:

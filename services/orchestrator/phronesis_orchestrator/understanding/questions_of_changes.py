@@ -64,6 +64,9 @@ def _span_of(made: Composition, known: tuple[int, ...]) -> tuple[int, int]:
         made.take(lead)
         later = [one for one in known if one > year]
         earlier = [one for one in known if one < year]
+        against = made.reading.has("compare") or made.says("than")
+        if against and made.base is not None and year < made.base.years[-1]:
+            return year, made.base.years[-1]  # which of these are new compared with 2022
         if lead is not None and lead.has("since"):
             return year, known[-1]
         if lead is not None and lead.has("after"):
@@ -97,6 +100,14 @@ def moved_between(made: Composition, type: str, level: Level | None, groups: tup
         group = GroupBy(property="year")
         return Aggregate(of=of, measure=MEASURES[measure] if measure else "count", property=property, group_by=(group,))
     properties = made.properties(type)
+    if properties and made.asks("how_much") and made.kind(type, properties[0]) == "number" and len(known) > 1:
+        since, until = _span_of(made, known)
+        of = selection(made, type, level)
+        sides = (
+            Aggregate(of=of.model_copy(update={"years": (year,)}), measure="sum", property=properties[0])
+            for year in (until, since)
+        )
+        return Compare(sides=tuple(sides), how="change")
     limit = None
     if sizes := made.open("most", "largest"):
         limit = made.limit() or 1  # which one rose most
@@ -117,6 +128,23 @@ def moved_between(made: Composition, type: str, level: Level | None, groups: tup
         raise NotUnderstood(Unknown(reason="property", detail={"type": type}))
     way = direction_of(made, type, properties[0], move)
     return Change(of=of, since=since, until=until, what=way, property=properties[0], count=counted, limit=limit)
+
+
+def delayed(made: Composition, type: str, level: Level | None) -> Plan | None:
+    """Which were delayed? Those whose end has moved to a later date from one year to the next."""
+    words, ends, known = made.open("delayed"), made.end_date(type), made.view.years_of(type)
+    if not words or ends is None or len(known) < 2 or made.asks("why"):
+        return None
+    made.take(*words)
+    limit = None
+    if sizes := made.open("most", "largest"):
+        limit = made.limit() or 1
+        made.take(*sizes)
+    counted = made.has("count")
+    made.take(*made.open("count", "list", "existence"))
+    since, until = _span_of(made, known)
+    of = selection(made, type, level)
+    return Change(of=of, since=since, until=until, what="rose", property=ends, count=counted, limit=limit)
 
 
 def turned_into(made: Composition, type: str, level: Level | None) -> Plan | None:

@@ -22,7 +22,7 @@ from .plan import (
     Selection,
     Unknown,
 )
-from .questions_of_changes import MOVES, came_and_went, in_one_year_only, moved_between, turned_into
+from .questions_of_changes import MOVES, came_and_went, delayed, in_one_year_only, moved_between, turned_into
 from .reading import Item
 
 _Measure = Literal["count", "sum", "mean", "median", "min", "max"]
@@ -42,6 +42,8 @@ def of_a_set(made: Composition) -> Plan:
         return change
     if (turned := turned_into(made, type, level)) is not None:
         return turned
+    if (late := delayed(made, type, level)) is not None:
+        return late
     move = next((kind for kind in MOVES if made.has(kind)), None)
     if move is not None and made.has("count") and any(group.property == "year" for group in groups):
         made.take(*made.open(*MOVES))  # how did their number move year by year
@@ -177,9 +179,33 @@ def _most_of_others(made: Composition, type: str, level: Level | None) -> Plan |
         return Aggregate(
             of=of, group_by=(group,), having=having, order=order, limit=limit, count_groups=counted and having is not None
         )
+    if (of_them := _most_of_them(made, type, size)) is not None:
+        return of_them
     if size is not None or made.has("superlative"):
         return _largest_group(made, type, size)
     return _ranked_groups(made, type) if made.has("rank") or _by_their_number(made) else None
+
+
+def _most_of_them(made: Composition, type: str, size: Item | None) -> Plan | None:
+    """Which department has the most of them? The group of the set last spoken of that comes first."""
+    of, spoken = made.focus.selection, made.focus.plan
+    if size is None or not size.has("most", "least") or made.has("superlative", "property", "value", "entity", "count"):
+        return None
+    if of is None or of.type == type or len(made.open("type")) or len(made.view.between(type, of.type)) != 1:
+        return None
+    figure = spoken if isinstance(spoken, Aggregate) and spoken.of == of else Aggregate(of=of)
+    via, _ = made.link(type, of.type, None)
+    made.take(size, *made.open("pronoun_many", "list", "with"))
+    years = made.years(of.type)
+    order: Literal["value", "-value"] = "value" if size.has("least") and not size.has("most") else "-value"
+    return figure.model_copy(
+        update={
+            "of": of.model_copy(update={"years": years}) if years else of,
+            "group_by": (GroupBy(property="name", via=via, to=type),),
+            "order": order,
+            "limit": made.limit() or 1,
+        }
+    )
 
 
 def _by_their_number(made: Composition) -> bool:
@@ -269,6 +295,8 @@ def _gaps_of_a_set(made: Composition, type: str, level: Level | None) -> Plan | 
 
 def _compared(made: Composition, of: Selection, groups: tuple[GroupBy, ...]) -> Plan | None:
     how = next(kind for kind in ("share", "ratio", "difference", "compare") if made.has(kind))
+    if how != "share" and not groups and (two := _two_properties(made, of, how)) is not None:
+        return two
     made.take(*made.open("share", "ratio", "difference", "compare"))
     if groups and how == "share":
         made.take(*made.open("count", *MEASURES))
@@ -309,6 +337,19 @@ def _compared(made: Composition, of: Selection, groups: tuple[GroupBy, ...]) -> 
         return None
     sides = tuple(Aggregate(of=one, measure=kind, property=property) for one in sets[:MAX_SIDES])
     return Compare(sides=sides, how={"ratio": "ratio", "difference": "difference", "compare": "side_by_side"}[how])
+
+
+def _two_properties(made: Composition, of: Selection, how: str) -> Plan | None:
+    """Forecast versus baseline: two figures of one set."""
+    named = [
+        p for item in made.open("property") for t, p in item.of("property")[:1] if t == of.type and made.kind(t, p) == "number"
+    ]
+    if len(dict.fromkeys(named)) != 2 or len(_sides(of)) > 1:
+        return None
+    made.take(*made.open("ratio", "difference", "compare", "money", "property", "between", *MEASURES))
+    measure = next((MEASURES[name] for name in ("median", "mean") if made.reading.has(name)), "sum")
+    sides = tuple(Aggregate(of=of, measure=measure, property=one) for one in dict.fromkeys(named))
+    return Compare(sides=sides, how={"ratio": "ratio", "difference": "difference"}.get(how, "side_by_side"))
 
 
 def _predicated(made: Composition, conditions: list[Filter]) -> list[Filter]:
@@ -423,7 +464,11 @@ def _ranked(made: Composition, of: Selection, groups: tuple[GroupBy, ...], head:
     )
     if size is None and superlative is None:
         return None
+    if any(made.after(one, ("property",), ("small", "pronoun_one")) for one in made.open("compare_greater", "compare_less")):
+        raise NotUnderstood(Unknown(reason="unsupported", words=made.reading.text[:300]))  # the most over its budget
     measured = made.has("sum", "mean", "median")
+    if groups and groups[0].via is None and superlative is not None and size is None and measured:
+        return _dearest_group(made, of, groups, superlative)
     if superlative is not None and size is None and made.has("mean", "median"):
         return None  # how expensive is one on average: a figure
     if not groups and (grouped := _most_common(made, of, size)) is not None:
@@ -481,6 +526,16 @@ def _ranked(made: Composition, of: Selection, groups: tuple[GroupBy, ...], head:
         ranking = size is not None and size.has("rank")
         limit = TOP if ranking or (plural and made.says("top")) else 1
     return Rank(of=of, by=property, descending=descending, limit=limit, position=position)
+
+
+def _dearest_group(made: Composition, of: Selection, groups: tuple[GroupBy, ...], superlative: Item) -> Plan:
+    """Which category is the dearest on average: the one group that comes first by the figure of a superlative."""
+    _, property, more = next(one for one in superlative.of("superlative") if one[0] == of.type)
+    measure = next(MEASURES[name] for name in ("median", "mean", "sum") if made.has(name))
+    made.take(superlative, *made.open("list", "count", *MEASURES))
+    order: Literal["value", "-value"] = "-value" if more else "value"
+    limit = made.limit() or 1
+    return Aggregate(of=of, measure=measure, property=property, group_by=groups, order=order, limit=limit)
 
 
 def _extreme_of_groups(made: Composition, of: Selection, groups: tuple[GroupBy, ...], superlative: Item | None) -> Plan:
@@ -585,7 +640,7 @@ def _figure_or_list(made: Composition, of: Selection, groups: tuple[GroupBy, ...
         return Coverage(about="values", type=of.type, property=shown[0])
     exists = made.has("existence") or made.says("exists", made.reading.tokens[:1])
     made.take(*made.open("list", "existence", "detail"))
-    if made.asks("who") and head is None and not made.reading.has("property"):
+    if made.asks("who") and head is None and not made.reading.has("property") and (made.base is not None or not of.filters):
         raise NotUnderstood(Unknown(reason="unsupported", words=made.reading.text[:300]))  # whose are they
     valued = [one for one in of.filters if one.via is None and one.op in ("=", "in")]
     if exists and valued and made.says("every"):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from .composing import GUESSED, MEASURES, Composition, NotUnderstood, distinct
+from .composing import GUESSED, MEASURES, Composition, NotUnderstood, distinct, drop_owner, named_alike
+from .language import fold
 from .plan import (
     MAX_SIDES,
     Aggregate,
@@ -42,6 +43,11 @@ def _things(made: Composition) -> tuple[EntityRef, ...]:
         return ()
     refs = list(distinct(refs))
     type = refs[0].type
+    if len(refs) == 1 and heads == [] and named_alike(made, type):
+        made.used -= set(range(items[0].at, items[0].end))
+        return ()  # all the projects of that name
+    if any(ref.type != type for ref in refs) and not heads and (owner := _apart_from_owner(made, refs, items)) is not None:
+        refs, type = [owner], owner.type
     if any(ref.type != type for ref in refs):
         # Two sorts of things: the one is asked about, the other a condition.
         if heads or made.has("count", *MEASURES, "most", "least", "superlative"):
@@ -71,6 +77,26 @@ def _things(made: Composition) -> tuple[EntityRef, ...]:
     if owners and type not in owners and any(made.view.between(type, owner) for owner in owners):
         return ()
     return tuple(refs)
+
+
+def _apart_from_owner(made: Composition, refs: list[EntityRef], items: list[Item]) -> EntityRef | None:
+    """The rating of the programme at the ministry: the thing itself, where the other name only says whose it is."""
+    if len(refs) != 2 or len(items) != 2 or made.has("connect", "count", *MEASURES):
+        return None
+    if any(item.has("relation") and not item.has("property") for item in made.reading.items):
+        return None
+    lead = made.reading.tokens[items[1].at - 1].folded
+    article = lead in made.reading.language.cues("called")
+    lead = made.reading.tokens[items[1].at - 2].folded if article else lead
+    bracket = made.reading.text[: made.reading.tokens[items[1].at].start].endswith("(")
+    if not (bracket or lead in made.reading.language.cues("whose_it_is")) or not made.view.between(refs[0].type, refs[1].type):
+        return None
+    asked = {one[0] for kind in ("property", "value", "superlative") for item in made.open(kind) for one in item.of(kind)}
+    of_itself = made.has("why", "purpose", "detail", "money") or made.asks("why") or made.asks("when") or _ends_with_for(made)
+    if refs[0].type not in asked and not of_itself and not (refs[1].type not in asked and made.asks("what")):
+        return None
+    made.take(items[1])
+    return refs[0]
 
 
 def _figures_of_others(made: Composition, type: str) -> bool:
@@ -135,6 +161,9 @@ def of_things(made: Composition) -> Plan | None:
             words = f"{item.text} {number.text}"  # a name with a number behind it is another name
             raise NotUnderstood(Unknown(reason="words", words=words))
     made.take(*items, *(item for item in made.open("type") if item.names_type(type)))
+    drop_owner(made, type)
+    if len(refs) == 1 and len(items) == 1 and not made.named:
+        _or_its_namesakes(made, items[0], refs[0], stated)
     year = _present_year(made, refs, stated)
     if (before := _than_before(made, type, refs, stated)) is not None:
         return before
@@ -147,6 +176,8 @@ def of_things(made: Composition) -> Plan | None:
     if made.has("unknown") and not made.open("value", "property", "type"):
         made.take(*made.open("unknown"))
         return Gaps(entities=refs, years=stated or (year,))
+    if (sides := _by_what_they_have(made, type, refs, stated or (year,))) is not None:
+        return sides
     if len(refs) >= 2 and (made.has("connect") or len(types) > 1):
         made.take(*made.open("connect", "relation"))
         return Relate(source=refs[0], target=refs[1], year=year, hops=4)
@@ -155,6 +186,44 @@ def of_things(made: Composition) -> Plan | None:
             raise NotUnderstood(Unknown(reason="unsupported", words=made.reading.text[:200]))  # a link has one year
         return linked
     return _description(made, type, refs, stated)
+
+
+def _or_its_namesakes(made: Composition, item: Item, ref: EntityRef, stated: tuple[int, ...]) -> None:
+    """Ask back where a part of a name stands for a thing that is not there in the year asked about, and for others that are.
+
+    Raises `NotUnderstood`.
+    """
+    known = made.view.years_of(ref.type)
+    wanted = {stated[-1]} if stated else set(known[-1:])
+    if not wanted or wanted & set(ref.years) or fold(item.text) == fold(ref.name):
+        return
+    stems = [token.stem for token in made.reading.tokens[item.at : item.end]]
+    held = [{(one.type, one.id): one for one in made.lexicon.holding(stem)} for stem in stems]
+    alike = [one for key, one in held[0].items() if all(key in each for each in held)]
+    there = distinct(one for one in alike if one.type == ref.type and wanted & set(one.years) and one.level is ref.level)
+    if there:
+        raise NotUnderstood(Unknown(reason="ambiguous", words=item.text, choices=(ref, *there)[:12]))
+
+
+def _by_what_they_have(made: Composition, type: str, refs: tuple[EntityRef, ...], years: tuple[int, ...]) -> Plan | None:
+    """Compare two ministries: by what is mostly asked of what they have, where they have no figures themselves."""
+    if len(refs) < 2 or not made.has("compare") or made.has("property", "value", "relation", "type", "count"):
+        return None
+    if any(ref.type != type for ref in refs) or made.main_money(type) is not None:
+        return None
+    spent = made.spent(type)
+    if len(spent) != 1 or len(made.view.between(spent[0][0], type)) != 1:
+        return None
+    made.take(*made.open("compare"))
+    return Compare(sides=tuple(_what_it_spends(made, spent[0], ref, years) for ref in refs[:MAX_SIDES]))
+
+
+def _what_it_spends(made: Composition, spent: tuple[str, str], ref: EntityRef, years: tuple[int, ...]) -> Aggregate:
+    other, money = spent
+    via, to = made.link(other, ref.type, None)
+    condition = Filter(property="id", value=ref.id, via=via, to=to, words=ref.name)
+    of = Selection(type=other, years=years[-1:], level=made.view.usual_level(other), filters=(condition,))
+    return Aggregate(of=of, measure="sum", property=money)
 
 
 def _than_before(made: Composition, type: str, refs: tuple[EntityRef, ...], stated: tuple[int, ...]) -> Plan | None:
@@ -277,7 +346,8 @@ def _links(made: Composition, refs: tuple[EntityRef, ...], year: int) -> Plan | 
             if heads and other is None:
                 continue
             counted = made.has("count")
-            made.take(item, *heads, *made.open("count", "relation"))
+            made.take(item, *heads, *made.open("count"))
+            made.take(*(one for one in made.open("relation") if not any(t == ref.type for t, _ in one.of("property"))))
             return Relate(source=ref, year=year, relationship=name, forward=forward, to=other, count=counted)
     for one in heads:
         for other, _ in one.of("type"):
@@ -360,6 +430,8 @@ def _description(made: Composition, type: str, refs: tuple[EntityRef, ...], stat
     if len(refs) > 1 and (measure or apart):
         return _figure_of_things(made, type, refs, stated or (year,), measure)
     expect = _expected(made, type)
+    if expect is not None and not stated and made.named and made.says("still"):
+        year = _years_of(made, refs)[-1]  # is it still red
     properties = made.properties(type)
     if not properties and expect is None and (held := _what_it_has(made, refs, stated or (year,))) is not None:
         return held
@@ -422,7 +494,10 @@ def _description(made: Composition, type: str, refs: tuple[EntityRef, ...], stat
             for one in sorted(stated, reverse=True)
         )
         return Compare(sides=sides, how="change")
-    history = made.has("history", "each_year") or move is not None or len(stated) > 1 or asks_years
+    ever = expect is not None and not stated and made.says("never")
+    if expect is not None and made.asks("how_long") and expect.via is None:
+        properties, expect, ever = (expect.property,), None, True  # how long has it been red
+    history = made.has("history", "each_year") or move is not None or len(stated) > 1 or asks_years or ever
     if made.has("year_word") and not stated and made.reading.has("question_words") and not history:
         history = True
     when: Literal["first", "last"] | None = None

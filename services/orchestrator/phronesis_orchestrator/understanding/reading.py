@@ -90,7 +90,7 @@ def read(text: str, lexicon: Lexicon) -> Reading:
     """Read a message. Words that are misspelt, or two known words in one, are taken for what they stand for."""
     language = lexicon.language
     tokens, mended = _mend(language.tokens(text), lexicon)
-    spans = list(_phrases(tokens, lexicon)) + list(_numbers(tokens))
+    spans = list(_phrases(tokens, lexicon)) + list(_numbers(tokens, lexicon))
     explained = {n for span in spans for n in range(span.at, span.end)}
     for match in lexicon.find_names(tokens):
         if match.end - match.at > 1 and _lacks_colon(match, text[tokens[match.at].start : tokens[match.end - 1].end], lexicon):
@@ -175,7 +175,26 @@ def _as_verb(senses: tuple[Sense, ...], token: Token, lexicon: Lexicon) -> tuple
     return tuple(sense for sense in senses if sense.kind != "relation")
 
 
-def _numbers(tokens: Sequence[Token]) -> Iterator[Item]:
+def _is_short_year(tokens: Sequence[Token], at: int, lexicon: Lexicon) -> bool:
+    """Whether two digits stand for a year of the data: in 22, ’22, and at the end of a message that counts nothing by them."""
+    word = tokens[at].folded
+    if not at or len(word) != 2 or not word.isdigit() or 2000 + int(word) not in lexicon.view.years:
+        return False
+    before = tokens[at - 1]
+    counting = {sense.kind for sense in lexicon.look_up((before.stem,))} & _COUNTING
+    return before.folded in lexicon.language.cues("lead") or (
+        at == len(tokens) - 1 and not counting and before.folded.isalpha()
+    )
+
+
+_COUNTING = frozenset(
+    {"most", "least", "largest", "smallest", "rank", "count", "list", "number", "numbers", "type", "currencies"}
+)
+_COUNTING |= {"compare_greater", "compare_less", "compare_at_least", "compare_at_most", "compare_equal", "between", "range"}
+"""Kinds of words behind which a figure is no year."""
+
+
+def _numbers(tokens: Sequence[Token], lexicon: Lexicon) -> Iterator[Item]:
     for at, token in enumerate(tokens):
         number = parse_number(token.folded)
         if number is None:
@@ -183,6 +202,8 @@ def _numbers(tokens: Sequence[Token]) -> Iterator[Item]:
         senses = [Sense("number", number)]
         if token.folded.isdigit() and len(token.folded) == 4 and 1900 <= number <= 2200:
             senses.insert(0, Sense("year", int(number)))
+        elif _is_short_year(tokens, at, lexicon):
+            senses.insert(0, Sense("year", 2000 + int(number)))
         yield Item(at, at + 1, tuple(senses), "")
 
 
@@ -227,7 +248,8 @@ def _begins_name(match: Match, tokens: Sequence[Token], lexicon: Lexicon) -> boo
 def _stands_for_one(match: Match, tokens: Sequence[Token], language: Language) -> bool:
     """Whether a word of a name tells one of several things apart: the Oxford one."""
     behind = tokens[match.end : match.end + 1]
-    return match.share >= _LEAST_OF_ONE and bool(behind) and behind[0].folded in language.cues("stand_in")
+    year = tokens[match.at].folded.isdigit()  # the 2022 one is of that year
+    return match.share >= _LEAST_OF_ONE and not year and bool(behind) and behind[0].folded in language.cues("stand_in")
 
 
 def _cover(tokens: Sequence[Token], spans: Sequence[Item], lexicon: Lexicon) -> list[Item]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
-from .composing import MEASURES, Composition, NotUnderstood
+from .composing import MEASURES, Composition, NotUnderstood, by_a_word
 from .language import Sense
 from .lexicon import Lexicon
 from .plan import (
@@ -99,7 +100,7 @@ def refer(reading: Reading, focus: Focus) -> tuple[Selection | Unknown | None, t
         return None, asked_of, True
     if focus.selection is not None and _counts_the_same(reading, focus.selection.type):
         return focus.selection, (), True
-    many = next((item for item in reading.of("pronoun_many") if item.at < first and _is_pronoun(reading, item)), None)
+    many = next((item for item in reading.of("pronoun_many") if item.at < first and is_pronoun(reading, item)), None)
     if (
         focus.selection is not None
         and reading.has("superlative")
@@ -116,7 +117,7 @@ def refer(reading: Reading, focus: Focus) -> tuple[Selection | Unknown | None, t
         type = focus.entities[0].type
         same = tuple(one for one in focus.entities if one.type == type)
         return Selection(type=type, years=focus.years or same[0].years[-1:] or (2000,), among=same), (), True
-    one = next((item for item in reading.of("pronoun_one") if item.at < first and _is_pronoun(reading, item)), None)
+    one = next((item for item in reading.of("pronoun_one") if item.at < first and is_pronoun(reading, item)), None)
     if one is None and many is None:
         return _implied(reading, focus)
     if many is not None and len(focus.entities) == 1:
@@ -184,7 +185,7 @@ def _type_before_pronoun(reading: Reading, focus: Focus) -> tuple[EntityRef, ...
         item
         for item in reading.of("pronoun_one")
         if (_is_certain(reading, item) or all(one.has(*verbs) for one in reading.items if one.at > item.at))
-        and _is_pronoun(reading, item)
+        and is_pronoun(reading, item)
     ]
     if reading.has("entity") or not types or not pronouns or len(focus.entities) != 1 or focus.entities[0].type in types:
         return None
@@ -251,6 +252,12 @@ def _implied(reading: Reading, focus: Focus) -> tuple[Selection | None, tuple[En
         return None, (), False
     if len(focus.entities) == 1 and not reading.has("value", "count", "superlative", *MEASURES):
         return None, focus.entities, True
+    if focus.selection is None and isinstance(focus.plan, Change) and len(focus.entities) > 1:
+        return Selection(type=focus.plan.of.type, years=focus.years, among=focus.entities), (), True  # the dearest of what left
+    plan = focus.plan
+    if isinstance(plan, Rank) and 1 < len(focus.entities) == plan.limit and reading.has(*MEASURES):
+        type = focus.entities[0].type  # add them up: the five that were ranked
+        return Selection(type=type, years=plan.of.years, among=focus.entities), (), True
     return (focus.selection, (), True) if focus.selection is not None else (None, (), False)
 
 
@@ -270,8 +277,11 @@ def _ordinal(reading: Reading) -> int | None:
     return None
 
 
-def _is_pronoun(reading: Reading, item: Item) -> bool:
+def is_pronoun(reading: Reading, item: Item) -> bool:
     """Whether a word that may be a pronoun is one: “that” before a noun, and “it” in “is it true”, are none."""
+    noun = next((one for one in reading.items if one.at == item.end and one.has("type", "property", "value")), None)
+    if noun is not None and item.text.casefold() in reading.language.cues("called"):
+        return False  # an article that has the form of a pronoun
     return not item.has("entity", "type", "value", "property")
 
 
@@ -296,12 +306,12 @@ def continue_plan(reading: Reading, lexicon: Lexicon, focus: Focus) -> Plan | No
     if (told := _members(reading, focus) or _number_of_them(reading, focus) or _as_share(reading, focus)) is not None:
         return told
     told = _of_each_side(Composition(reading, lexicon, focus)) or _narrowed(Composition(reading, lexicon, focus))
-    told = told or _asks_why(made) or _next_in_rank(reading, focus)
+    told = told or _asks_why(made) or _since_when(made) or _next_in_rank(reading, focus) or _top_of_groups(reading, focus)
     if told is not None:
         return told
     plan = _stepped(made, focus)
     if not _is_fragment(reading):
-        compares = reading.has("more", "less", "compare_greater", "compare_less", "difference", "rose", "fell")
+        compares = reading.has("more", "less", "compare_greater", "compare_less", "compare", "difference", "rose", "fell")
         fits = compares and reading.has("pronoun_one") and len(reading.tokens) <= _FRAGMENT_WORDS and not made.left_over()
         return plan if fits else None
     if plan is None:
@@ -333,7 +343,11 @@ def _of_each_side(made: Composition) -> Plan | None:
     if not isinstance(plan, Compare) or plan.how in ("share", "difference", "ratio") or made.has("entity"):
         return None
     counts = made.has("count")
-    if not (made.has("each") or (counts and made.has("group"))):
+    first: Literal["most", "least"] | None = None
+    if made.has("more", "most", "less", "least") and made.has("value") and not made.has("year", "entity"):
+        counts, first = True, "least" if made.has("less", "least") and not made.has("more", "most") else "most"
+        made.take(*made.open("more", "most", "less", "least", "existence", "pronoun_many"))
+    elif not (made.has("each") or (counts and made.has("group"))):
         return None
     made.take(
         *made.open("each", "group", "pronoun_many", "pronoun_one", "count", "follow_up", "only", "yes_or_no", "question_words")
@@ -347,7 +361,7 @@ def _of_each_side(made: Composition) -> Plan | None:
     if not counts:
         return changed if changed != plan else None
     sides = tuple(side.model_copy(update={"measure": "count", "property": None}) for side in changed.sides)
-    return changed.model_copy(update={"sides": sides})
+    return changed.model_copy(update={"sides": sides, "first": first})
 
 
 def _asks_why(made: Composition) -> Plan | None:
@@ -364,6 +378,20 @@ def _asks_why(made: Composition) -> Plan | None:
     return Describe(entities=plan.entities, properties=(text,), years=years) if text is not None else None
 
 
+def _since_when(made: Composition) -> Plan | None:
+    """Since when? What was last told of a thing, year by year."""
+    plan, reading = made.focus.plan, made.reading
+    if not isinstance(plan, Describe) or len(plan.entities) != 1 or not made.asks("when"):
+        return None
+    since = reading.language.cues("since_when") & {token.folded for token in reading.tokens}
+    told = plan.properties[:1] or ((plan.expect.property,) if plan.expect is not None and plan.expect.via is None else ())
+    silent = {"question_words", "small", "since", "follow_up", "also", "pronoun_one", "yes_or_no", "range"}
+    if not since or not told or not _only_has(reading, silent):
+        return None
+    years = made.view.years_of(plan.entities[0].type)
+    return Describe(entities=plan.entities, properties=told, years=years, history=True)
+
+
 def _next_in_rank(reading: Reading, focus: Focus) -> Plan | None:
     """And the second? What comes after the one that was first."""
     silent = {"ordinals", "small", "follow_up", "also", "range", "pronoun_one", "pronoun_many", "numbers"}
@@ -372,6 +400,25 @@ def _next_in_rank(reading: Reading, focus: Focus) -> Plan | None:
     if not isinstance(plan, Rank) or plan.limit != 1 or not places or places[0] < 1 or not _only_has(reading, silent):
         return None
     return plan.model_copy(update={"position": places[0], "expect": None})
+
+
+def _top_of_groups(reading: Reading, focus: Focus) -> Plan | None:
+    """Who has the most? Which year had the fewest? Which moved the most? What comes first of what was last shown."""
+    plan = focus.plan
+    moved = {"most", "largest", "delayed", "question_words", "small", "list", "pronoun_many", "follow_up", "also", *MOVES}
+    if isinstance(plan, Change) and plan.property and reading.has("most", "largest") and _only_has(reading, moved | {"range"}):
+        return plan.model_copy(update={"limit": 1, "count": False})
+    silent = {"most", "least", "largest", "smallest", "question_words", "small", "follow_up", "also", "year_word", "type"}
+    silent |= {"pronoun_many", "property", "relation", "coverage", "yes_or_no", "list", "superlative", "range"}
+    if not isinstance(plan, Aggregate) or len(plan.group_by) != 1 or plan.limit not in (None, 1):
+        return None
+    if not _only_has(reading, silent):
+        return None
+    group, named = plan.group_by[0], {name for item in reading.of("type") for name, _ in item.of("type")}
+    if (named and group.to not in named) or not reading.has("most", "least", "largest", "smallest"):
+        return None
+    least = reading.has("least", "smallest") and not reading.has("most", "largest")
+    return plan.model_copy(update={"order": "value" if least else "-value", "limit": 1})
 
 
 def _members(reading: Reading, focus: Focus) -> Plan | None:
@@ -405,6 +452,8 @@ def _only_has(reading: Reading, kinds: set[str]) -> bool:
 def _as_share(reading: Reading, focus: Focus) -> Plan | None:
     """What is that in per cent? The figure last told, as a share of the set without its last condition."""
     plan = focus.plan
+    if isinstance(plan, Compare) and plan.how == "change" and reading.has("share") and _only_has(reading, {"share", "small"}):
+        return plan.model_copy(update={"expect": None})  # a change is told in per cent as well
     if not isinstance(plan, Aggregate) or plan.group_by or not plan.of.filters or not reading.has("share"):
         return None
     silent = {"small", "share", "pronoun_one", "detail", "question_words", "follow_up", "also", "place", "yes_or_no"}
@@ -425,8 +474,10 @@ def _stepped(made: Composition, focus: Focus) -> Plan | None:
         made.take(*made.open("difference", "pronoun_one"))
         two = (plan.of.model_copy(update={"among": (one,)}) for one in plan.of.among)
         return Compare(sides=tuple(Aggregate(of=one, measure="sum", property=plan.by) for one in two), how="difference")
+    if isinstance(plan, Select | Aggregate) and (other := _with_other_year(made, plan)) is not None:
+        return other
     if isinstance(plan, Aggregate) and not plan.group_by and focus.earlier and _asks_step(made):
-        made.take(*made.open("difference", "rose", "fell", "changed", "pronoun_one"))
+        made.take(*made.open("difference", "rose", "fell", "changed", "pronoun_one", "more", "less"))
         before = plan.model_copy(update={"of": plan.of.model_copy(update={"years": focus.earlier})})
         newer = focus.earlier[-1] < plan.of.years[-1]
         return Compare(sides=(plan, before) if newer else (before, plan), how="change")
@@ -450,6 +501,25 @@ def _stepped(made: Composition, focus: Focus) -> Plan | None:
         made.take(*made.open("more", "less", "compare_greater", "compare_less", "rose", "fell", "pronoun_one"))
         return plan.model_copy(update={"years": years, "history": True, "direction": way, "expect": None, "when": None})
     return None
+
+
+def _with_other_year(made: Composition, plan: Select | Aggregate) -> Compare | None:
+    """How does that compare with 2022? Was that more than in 2022? A figure, or a number, held against another year's."""
+    figure = plan if isinstance(plan, Aggregate) else Aggregate(of=plan.of)
+    asked = ("compare", "difference", "more", "less", "compare_greater", "compare_less", "rose", "fell", "changed")
+    if figure.group_by or len(figure.of.years) != 1 or not made.has(*asked) or len(made.open("year", "relative_years")) != 1:
+        return None
+    if made.has("entity", "value", "type", "property", "amount") or (made.has("number") and not made.has("year")):
+        return None
+    years = made.years(figure.of.type)
+    if len(years) != 1 or years == figure.of.years:
+        return None
+    expect: Literal["more", "less"] | None = None
+    if made.says("exists", made.reading.tokens[:2]) and made.has("more", "less", "compare_greater", "compare_less"):
+        expect = "more" if made.has("more", "compare_greater") else "less"
+    made.take(*made.open(*asked, "pronoun_one", "pronoun_many", "question_words", "compare", "history"))
+    then = figure.model_copy(update={"of": figure.of.model_copy(update={"years": years})})
+    return Compare(sides=(figure, then), how="change", expect=expect)
 
 
 def _asks_step(made: Composition) -> bool:
@@ -514,6 +584,8 @@ def _is_fragment(reading: Reading) -> bool:
     verbs = reading.language.cues("verb") & {token.folded for token in reading.tokens[:1]}
     if reading.items[0].has("compare") and reading.has("year", "relative_years") and len(content_of(reading)) <= 2:
         return True  # versus 2021?
+    if reading.items[0].has("compare") and reading.has("value", "entity") and len(content_of(reading)) <= 2:
+        return True  # versus the red ones?
     if opened and _is_complete(reading):
         return False
     if opened:
@@ -523,8 +595,8 @@ def _is_fragment(reading: Reading) -> bool:
         "type", "entity", "property"
     ):
         return True
-    if len(reading.of("type")) == 1 and len(content_of(reading)) == 1:
-        return True
+    if len(reading.of("type")) == 1 and all(item.has("type", "detail") for item in content_of(reading)):
+        return True  # who's the brewer
     if reading.has("count") and reading.has("entity", "value") and not reading.has("type", "year", "property", "pronoun_many"):
         return True  # how many at the second yard
     if reading.has("joined", "left") and reading.items[0].has("follow_up"):
@@ -575,14 +647,30 @@ def _changed(made: Composition, plan: Plan) -> Plan | None:
         if expected:
             plan = plan.model_copy(update={"expect": expected[0]})
         return _with_years(plan, years)
+    if isinstance(plan, Aggregate) and not plan.group_by and made.reading.items[0].has("compare"):
+        made.take(made.reading.items[0])
+        other = _changed_set(made, plan, type, years)
+        return Compare(sides=(plan, other)) if isinstance(other, Aggregate) and other != plan else None
     if isinstance(plan, Select | Aggregate | Rank | Change):
         return _changed_set(made, plan, type, years)
     if isinstance(plan, Compare) and (added := made.filters(type)):
         subjects = {(one.property, one.via, one.to) for one in added}
+        if (other := _another_side(plan, added)) is not None:
+            return _with_years(other, years)
         held = any((old.property, old.via, old.to) in subjects for side in plan.sides for old in side.of.filters)
         plan = plan.model_copy(update={"sides": tuple(_with_filters(side, added, held=held) for side in plan.sides)})
         return _with_years(plan, years)
     return _with_years(plan, years) if years else None
+
+
+def _another_side(plan: Compare, added: tuple[Filter, ...]) -> Compare | None:
+    """And the military ones? After two sets that one condition tells apart, the first of them beside a third."""
+    subject = (added[0].property, added[0].via, added[0].to)
+    held = [one for side in plan.sides for one in side.of.filters if (one.property, one.via, one.to) == subject]
+    if plan.how != "side_by_side" or len(added) != 1 or len({str(one.value) for one in held}) != len(plan.sides):
+        return None
+    first = plan.sides[0]
+    return plan.model_copy(update={"sides": (first, _with_filters(first, added, held=True))})
 
 
 def _with_filters(side: Aggregate, added: tuple[Filter, ...], *, held: bool) -> Aggregate:
@@ -700,6 +788,8 @@ def _changed_set(made: Composition, plan: Select | Aggregate | Rank | Change, ty
         made.take(head)
     kept = of.filters
     added = made.filters(type)
+    if not added and not plan.of.among:
+        added = by_a_word(made, type)
     for one in added:
         if not narrowed:
             kept = tuple(old for old in kept if (old.property, old.via, old.to) != (one.property, one.via, one.to))

@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import date
 
 from phronesis_contracts.twin import MAX_ROWS, GroupBy, Level, Survey, Where
 
@@ -267,15 +268,18 @@ def _keys(*rows: Row) -> set[tuple[str, int]]:
 
 
 def step_between(before: object, after: object, places: Mapping[str, int]) -> float:
-    """How far a value went, upwards if above 0: in its own unit, or in places of the declared order of a closed set.
+    """How far a value went, upwards if above 0: in its own unit, in days, or in places of the declared order of a closed set.
 
-    For dates and plain text it is the direction alone.
+    For plain text it is the direction alone.
     """
     if isinstance(before, int | float) and isinstance(after, int | float):
         return round(float(after) - float(before), 9)
     if str(before) in places and str(after) in places:
         return float(places[str(after)] - places[str(before)])
-    return float((str(after) > str(before)) - (str(after) < str(before)))
+    try:
+        return float((date.fromisoformat(str(after)) - date.fromisoformat(str(before))).days)
+    except ValueError:
+        return float((str(after) > str(before)) - (str(after) < str(before)))
 
 
 def pairs(one: Sequence[Row], other: Sequence[Row]) -> list[tuple[Row, Row | None]]:

@@ -184,8 +184,13 @@ async def _linked(
         links = await twin.links(list(keys), (relationship,) if relationship else (), (to,) if to else ())
     except TooMany:
         return ()
-    kinds: dict[tuple[int, str, bool, str], list[str]] = defaultdict(list)
+    levels: dict[str, Counter[Level]] = defaultdict(Counter)
     for link in links:
+        levels[link.type][link.level] += 1
+    # What things of a type are grouped into has its type too, on another level.
+    own = {type: max(counted, key=lambda level: (counted[level], level.value)) for type, counted in levels.items()}
+    kinds: dict[tuple[int, str, bool, str], list[str]] = defaultdict(list)
+    for link in (one for one in links if one.level is own[one.type]):
         kinds[keys[link.node], link.relationship, link.forward, link.type].append(link.name)
     found = [
         {

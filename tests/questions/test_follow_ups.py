@@ -1,0 +1,73 @@
+"""What people type next: the year of the question before, the set it named, two things held against each other."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.questions.asking import Asker
+
+RED_2022 = "Which projects were rated Red in 2022?"
+AMBER = "what's the total cost of the amber HMRC projects in 2023"
+OF_MOD = ("What's the total whole life cost of the MOD portfolio in 2023", "and 2022?")
+PAIR = "Compare MOD and DFT in 2023"
+MEAN = "avg whole life cost of infrastructure projects 2023"
+DELAYED = "Which projects were delayed between 2022 and 2023?"
+TOP = "top 3 defra projects by cost 2022"
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (
+            (RED_2022, "which of them is the dearest", "and what did it cost in 2023?", "is it still red"),
+            ("No.", "2023", "Amber"),
+        ),
+        ((*OF_MOD, "what about transport"), ("DFT", "2022", "£110,015 million")),
+        ((*OF_MOD, "what about transport", "how many projects is that"), ("DFT", "**22**")),
+        ((PAIR,), ("£133,098 million", "£93,259 million")),
+        ((PAIR, "who has more red ones"), ("MOD", "**5**", "against 2")),
+        ((MEAN, "versus ICT"), ("£2,626.12 million", "£606 million")),
+        ((MEAN, "versus ICT", "and military"), ("£2,626.12 million", "£2,888.45 million")),
+        (
+            ("average whole life cost of ICT projects 2023", "which category is the most expensive on average"),
+            ("Military Capability",),
+        ),
+        (("How many green projects in 2023", "which department has the most"), ("MOJ", "**6**")),
+        (("how many amber projects per department in 2023", "who has the most"), ("MOD", "**41**")),
+        ((AMBER, "how does that compare with 2022"), ("£4,135 million", "£10,309 million")),
+        ((AMBER, "how does that compare with 2022", "in percent?"), ("-59.9 %",)),
+        ((TOP, "add them up"), ("of the 3 named", "£28,594 million")),
+        ((DELAYED, "how many"), ("**51**",)),
+        ((DELAYED, "which slipped the most"), ("Lightning",)),
+        (
+            ("Which projects left the portfolio after 2022?", "how many were red", "which was the most expensive"),
+            ("£4,679 million",),
+        ),
+        (("Is Sizewell C on time?", "when did it start", "who's the department"), ("Sizewell C", "DESNZ")),
+        (("show me the biggest project at the ministry of defence", "rating?", "since when"), ("2020", "2021", "2022", "2023")),
+        (("Was HS2 Phase 1 red in 2023?", "rating 22"), ("2022", "Amber")),
+    ],
+    ids=lambda value: value[-1] if isinstance(value, tuple) else None,
+)
+async def test_a_follow_up_is_answered_of_what_was_spoken_of(
+    asker: Asker, said: tuple[str, ...], told: tuple[str, ...]
+) -> None:
+    reply = await asker.of("dialogue").say(said[-1], *said[:-1])
+    assert [part for part in told if part not in reply] == [], reply
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ("What is the rating of HS2 in 2023?",),
+        (*OF_MOD, "what about the zeppelins", "how many projects is that"),
+        ("who's the department",),
+        ("Which DWP projects were there in 2021?", "which had no rating", "the sum of the others"),
+        ("which project is most over its baseline",),
+        ("Wer ist für HMCTS Reform zuständig und wie ist es bewertet?",),
+    ],
+    ids=lambda said: said[-1],
+)
+async def test_what_may_mean_several_things_is_not_answered_of_one(asker: Asker, said: tuple[str, ...]) -> None:
+    reply = await asker.of("dialogue").say(said[-1], *said[:-1])
+    assert [figure for figure in ("£", "**", " are ") if figure in reply] == [], reply
