@@ -151,6 +151,8 @@ class _Answering:
         self._language = detect(self._text, turn.focus.language)
         self._analyst = turn.agent is not None and RECORDS in turn.agent.stages
         self._recalled: dict[str, PersonalAnswer | None] = {}
+        self._vague = False
+        """Whether the plan would take everything that the twin holds, and the message does not say so."""
 
     async def answer(self) -> RuleAnswer:
         with self._phase("II route"):
@@ -247,6 +249,7 @@ class _Answering:
                 told = await self._from_memory(understood, words, asked, least, only_near=True)
             if told is not None:
                 return told
+        self._vague = lexicon is not None and self._is_vague(plan, lexicon)
         quoted = self._turn.focus.quoted
         if quoted is not None and quoted.kind in ATTACHED and self._asks_place():
             return self._said(understood, Written(words.sentence("quoted_place", title=quoted.label)), "A", _QUOTED_SURE)
@@ -255,7 +258,8 @@ class _Answering:
             found = await self._in_source(understood, words, quoted)
             if found is not None:
                 return found
-            if isinstance(plan, Unknown) and (plan.reason == "reference" or self._says_it()):
+            points = isinstance(plan, Unknown) and (plan.reason == "reference" or self._says_it())
+            if points or (self._vague and quoted.kind in ATTACHED):
                 if quoted.kind in ATTACHED:
                     passages = await self._document_passages(self._with_question_before(), quoted.id)
                     if (near := await self._nearest(understood, words, passages)) is not None:
@@ -267,7 +271,7 @@ class _Answering:
             return self._said(understood, Written(words.sentence("attached", names=names)), "I", _SAID)
         if self._names_document():
             found = await self._from_documents(understood, words)
-        elif self._turn.media_text and isinstance(plan, DATA_PLANS):
+        elif self._turn.media_text and isinstance(plan, DATA_PLANS) and not self._vague:
             quotes = await self._quote(self._text, await self._document_passages(self._text))
             found = self._quoted(understood, quotes, words) if quotes else None
         elif self._turn.media_text and not isinstance(plan, AboutUser):
@@ -302,6 +306,13 @@ class _Answering:
                     else replace(missed, focus=_focus_after_miss(self._turn.focus, understood))
                 )
         return await self._of_twin(understood, lexicon, schema)
+
+    def _is_vague(self, plan: Plan, lexicon: Lexicon) -> bool:
+        """Whether a plan takes all things of a type that the message does not name: add up all the budgets; who is new?"""
+        if not isinstance(plan, Select | Aggregate | Rank | Change) or plan.of.filters or plan.of.among:
+            return False
+        tokens = self._language.tokens(self._text)
+        return not any(sense.kind == "type" for token in tokens for sense in lexicon.look_up((token.stem,)))
 
     def _only_hands_over(self, plan: Plan) -> bool:
         """Whether a message with a document asks nothing of it yet: minutes attached, can you look through this contract?"""
@@ -436,7 +447,7 @@ class _Answering:
 
         A question that the twin answers, too, is one about a document of this conversation if that holds all that it says.
         """
-        data = isinstance(understood.plan, DATA_PLANS) and not understood.leans and not understood.notes
+        data = isinstance(understood.plan, DATA_PLANS) and not understood.leans and not understood.notes and not self._vague
         if not self._quotes or (data and (source.kind not in ATTACHED or self._asks_figure())):
             return None
         memory = None
@@ -486,6 +497,12 @@ class _Answering:
     def _asks(self) -> bool:
         return asks(self._text, self._language)
 
+    def _question(self) -> str:
+        """Here is the budget. What was spent in total? Without what only hands a document over."""
+        clause = last_clause(self._text)
+        alone = asks(clause, self._language) and telling(self._language.tokens(clause), self._language)
+        return clause if self._turn.media_text and alone else self._text
+
     def _with_question_before(self) -> str:
         before = [past.text for past in self._turn.history if past.role == "user"][-1:]
         return " ".join((*before, self._text))
@@ -519,9 +536,7 @@ class _Answering:
         """
         if not self._quotes:
             return None
-        if self._turn.media_text and asks(clause := last_clause(asked), self._language):
-            # Here is the budget. What was spent in total? What hands a document over is not what is asked of it.
-            asked = clause if telling(self._language.tokens(clause), self._language) else asked
+        asked = self._question() if asked == self._text else asked
         if documents is None:
             documents = await self._document_passages(asked)
         if not asked.strip():  # a document alone asks for nothing but what it is
@@ -602,13 +617,13 @@ class _Answering:
         return self._quoted(understood, found, words, near=True) if found else None
 
     async def _near_quotes(self, lines: Sequence[tuple[Passage, str]], cosines: Sequence[float]) -> tuple[Quote, ...]:
-        return await asyncio.to_thread(nearest, self._text, lines, cosines, self._language, asks=self._asks())
+        return await asyncio.to_thread(nearest, self._question(), lines, cosines, self._language, asks=self._asks())
 
     async def _lines_compared(self, passages: Sequence[Passage]) -> tuple[list[tuple[Passage, str]], tuple[float, ...]]:
         """The first sentences and rows of passages, and how near each is to the question; nothing where that cannot be told."""
         lines = (await asyncio.to_thread(lines_of, passages))[:MAX_COMPARED]
         says_little = len(telling(self._language.tokens(self._text), self._language)) < _FEWEST
-        asked = self._with_question_before() if says_little else self._text
+        asked = self._with_question_before() if says_little else self._question()
         return lines, await self._compared(asked, [line for _, line in lines]) if lines else ()
 
     async def _compared(self, asked: str, texts: Sequence[str]) -> tuple[float, ...]:

@@ -15,7 +15,7 @@ from phronesis_contracts.memory import AugmentedMemoryContext, ContextItem
 
 from ..agents.text import node_year, sentences, shorten
 from .language import Language, Sense, Token, fold
-from .tables import Computed, asks_measure, compute, figures_of, is_row, spell_tables
+from .tables import Computed, asks_measure, compute, figures_of, is_row, limit_of, spell_tables
 
 ATTACHED = frozenset(kind.value for kind in MediaKind)
 """Kinds of passages that are of what was attached to the conversation."""
@@ -100,6 +100,8 @@ class _Terms:
     """What sort of answer is wanted: `when`, `who`, `how_many`, or any."""
     counted: str = ""
     """Stem of what is to be counted, where it asks how many there are."""
+    priced: bool = False
+    """Whether it asks for a sum of money."""
     unheld: bool = False
     """Whether it asks for a sort of thing (“which heading”) that no source speaks of."""
 
@@ -166,8 +168,9 @@ def table_of(
 
 
 def columns_to_measure(question: str, passages: Sequence[Passage], language: Language) -> list[str]:
-    """The columns of figures of all tables, where a question asks for a total, or for the most or the least."""
-    if not asks_measure(question, telling(language.tokens(question), language), language):
+    """The columns of figures of all tables, where a question asks for a total, an extreme, or what is below a limit."""
+    measures = asks_measure(question, telling(language.tokens(question), language), language)
+    if not measures and limit_of(question, language) is None:
         return []
     rows = [line for _, lines in _tables(passages).values() for line in lines]
     return list(dict.fromkeys(column for row in rows for column in figures_of(row)))
@@ -301,7 +304,8 @@ def _terms(question: str, texts: Sequence[frozenset[str]], own: frozenset[str], 
         if token.folded[:1].isdigit() or named:
             names.add(stem)
     counted = _counted(tokens, language)
-    return _Terms(weights, frozenset(names), frozenset(exact), _sort_of(question, language), counted, unheld)
+    priced = bool(language.cues("priced") & {token.folded for token in tokens})
+    return _Terms(weights, frozenset(names), frozenset(exact), _sort_of(question, language), counted, priced, unheld)
 
 
 def _counted(tokens: Sequence[Token], language: Language) -> str:
@@ -370,6 +374,10 @@ def _fits(lines: Sequence[str], terms: _Terms, language: Language) -> bool:
             return timed or any(_TIME.search(line) for line in lines)
         case "how_many" if terms.counted:
             return any(_counts(line, terms.counted, language) for line in lines)
+        case "how_many" if terms.priced and not any(map(is_row, lines)):
+            return any(_is_number(token, language) for token in said) and (
+                "currencies" in kinds or any(map(_CURRENCY.search, lines))
+            )
         case "how_many":
             return any(_is_number(token, language) for token in said)
         case "who" if language.name != "de":  # where every noun has a capital
@@ -378,6 +386,7 @@ def _fits(lines: Sequence[str], terms: _Terms, language: Language) -> bool:
 
 
 _TIME = re.compile(r"\b(1[5-9]|2[01])\d\d\b|\b\d{1,2}([./:-]\d{1,2}|st|nd|rd|th)\b|\b\d{1,2} ?[ap]\.?m\b")
+_CURRENCY = re.compile(r"[€£$¥]")
 _NAME = re.compile(r"(?<=\S )[A-Z]|^[A-Z]\w+ [A-Z]")
 
 

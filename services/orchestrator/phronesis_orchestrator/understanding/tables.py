@@ -74,9 +74,9 @@ class Computed:
     """What a table gives for a question.
 
     Args:
-        measure: `sum`, `count`, `most`, `least`, or `rows` where those are asked for that have a value.
+        measure: `sum`, `mean`, `count`, `most`, `least`, or `rows` where those are asked for that have a value.
         column: the column that it is measured by; empty for a count.
-        value: the sum or the count, or the greatest or least figure.
+        value: the sum, the mean or the count, or the greatest or least figure.
         rows: the rows that it is made of, spelled; of `most` and `least` the row itself.
     """
 
@@ -107,7 +107,9 @@ def compute(
         title: the table's name.
         likely: how near the name of each column of figures is to the question; the nearest is measured where none is named.
     """
-    asks = asks_measure(question, words, language)
+    asks, limit = asks_measure(question, words, language), limit_of(question, language)
+    if limit is not None:  # which cost less than 500: a condition on rows
+        asks = asks if asks in ("sum", "mean", "count") else "rows"
     measure = asks or ("rows" if language.holds(question, language.cues("which") | language.cues("who")) else "")
     cells = [dict(pair.partition(": ")[::2] for pair in row.rstrip(".").split(_PAIRS)) for row in rows]
     if not measure or len(cells) < _FEWEST:
@@ -115,10 +117,12 @@ def compute(
     held = {value.casefold() for one in cells for value in one.values()} - language.cues("said_yes") - language.cues("said_no")
     told = {word.start for word in words}
     words = [one for one in language.tokens(question) if one.start in told or one.folded in held]  # who is off?
+    if limit is not None:
+        words = [word for word in words if not limit.start <= word.start < limit.end]
     chosen, asked, unexplained = _rows_meant(words, cells, _stems(title, language), language, measure, question)
-    if unexplained > (_UNEXPLAINED + bool(likely) if asks else 0):
+    if unexplained > (_UNEXPLAINED + bool(likely) if asks or limit is not None else 0):
         return None
-    if measure == "rows":
+    if measure == "rows" and limit is None:
         several = _FEWEST <= len(chosen) < len(cells)
         return Computed(measure, "", len(chosen), tuple(rows[n] for n in chosen)) if several else None
     columns = list(dict.fromkeys(name for one in cells for name in one))
@@ -128,9 +132,10 @@ def compute(
     def years(name: str) -> bool:
         return all(_is_year(one) for one in figures[name])
 
-    fitting = [name for name in asked if name in numeric and (measure in ("sum", "count") or not years(name))]
+    sums = ("sum", "count", "mean")
+    fitting = [name for name in asked if name in numeric and (measure in sums or not years(name))]
     by = max(fitting, key=asked.count, default="")  # of kilos 2024 and kilos 2025 the one whose year is said
-    if measure == "count" and not by:
+    if measure == "count" and not by and limit is None:
         whole = bool(language.cues("table") & {token.folded for token in language.tokens(question)})
         fits = len(chosen) < len(cells) or (not asked and (not unexplained or whole))
         return Computed(measure, "", len(chosen), tuple(rows[n] for n in chosen)) if fits else None
@@ -146,10 +151,52 @@ def compute(
     values = [one for one in figures.get(column, ()) if one is not None]
     if not values:
         return None
+    if limit is not None:
+        kept = [n for n, value in zip(chosen, values, strict=True) if limit.holds(value)]
+        values = [value for value in values if limit.holds(value)]
+        if measure in ("rows", "count"):
+            return Computed("rows", column, len(kept), tuple(rows[n] for n in kept)) if kept else None
+        chosen = kept
+    if measure == "mean" and values:
+        return Computed("mean", column, round(sum(values) / len(values), 4), tuple(rows[n] for n in chosen))
     if measure in ("sum", "count"):
         return Computed("sum", column, sum(values), tuple(rows[n] for n in chosen))
     value = max(values) if measure == "most" else min(values)
     return Computed(measure, column, value, tuple(rows[n] for n, one in zip(chosen, values, strict=True) if one == value))
+
+
+@dataclass(frozen=True)
+class _Limit:
+    """A condition on a column of figures, and where it stands in the question."""
+
+    kind: str
+    figure: float
+    start: int
+    end: int
+
+    def holds(self, value: float) -> bool:
+        """Whether a figure meets it."""
+        match self.kind:
+            case "compare_less":
+                return value < self.figure
+            case "compare_at_most":
+                return value <= self.figure
+            case "compare_greater":
+                return value > self.figure
+        return value >= self.figure
+
+
+_LIMITS = ("compare_less", "compare_at_most", "compare_greater", "compare_at_least")
+
+
+def limit_of(question: str, language: Language) -> _Limit | None:
+    """What a question asks of a figure: less than 500, at least £20."""
+    tokens = language.tokens(question)
+    for at, end, sense in language.senses_in(tokens):
+        behind = [token for token in tokens[end : end + 2] if _figure(token.text) is not None]
+        if sense.kind in _LIMITS and behind:
+            return _Limit(sense.kind, _figure(behind[0].text) or 0.0, tokens[at].start, behind[0].end)
+    return None
 
 
 def _rows_meant(
@@ -169,11 +216,12 @@ def _rows_meant(
     every = frozenset[str]().union(*(stems for row in held for stems in row.values()))
     chosen, asked, values, unexplained = list(range(len(cells))), list[str](), list[str](), 0
     for word in words:
-        if _says_measure(word, language):
+        denies = any(sense.kind in ("not", "without") for sense in language.phrases.get((word.stem,), ()))
+        if _says_measure(word, language) or denies:
             continue
         if here_named := [name for name, stems in named.items() if word.stem in stems or _abbreviates(name, word, language)]:
             for name in here_named:
-                said = _said_so(cells, name, word, question, language) if measure in ("count", "rows") else []
+                said = _said_so(cells, name, word, question, language) if measure in ("count", "rows", "sum", "mean") else []
                 chosen = [n for n in chosen if n in said] if said else chosen
                 asked += [] if said else [name]
         elif word.stem in every:
@@ -184,7 +232,7 @@ def _rows_meant(
         holding = [n for n in chosen if any(value in stems for stems in held[n].values())]
         of_named = [n for n in holding if any(value in held[n].get(name, ()) for name in asked)]
         here = of_named or holding
-        chosen = here if here and (measure in ("sum", "count", "rows") or len(here) > 1) else chosen
+        chosen = here if here and (measure in ("sum", "mean", "count", "rows") or len(here) > 1) else chosen
     return chosen, asked, unexplained
 
 
@@ -218,7 +266,15 @@ def _said_so(cells: Sequence[Mapping[str, str]], name: str, word: Token, questio
     return [n for n, value in enumerate(values) if value in (no if denied else yes)]
 
 
-_MEASURES = {"sum": "sum", "count": "count", "most": "most", "largest": "most", "more": "most", "table_most": "most"}
+_MEASURES = {
+    "sum": "sum",
+    "mean": "mean",
+    "count": "count",
+    "most": "most",
+    "largest": "most",
+    "more": "most",
+    "table_most": "most",
+}
 _MEASURES |= {"least": "least", "smallest": "least", "less": "least", "table_least": "least"}
 
 

@@ -103,3 +103,30 @@ def test_a_total_a_count_and_the_most_are_computed_from_all_rows(
 )
 def test_what_a_table_does_not_say_for_sure_is_not_computed(question: str, table: str, title: str) -> None:
     assert computed(question, table, title) is None
+
+
+PHONES = """Model,Price EUR,Battery hours,Weight g
+Orbit 5,549,31,189
+Plume,299,21,168
+Nadir X,432,24,177
+Vanta Pro,889,29,203
+"""
+
+
+@pytest.mark.parametrize(
+    ("question", "measure", "value", "models"),
+    [
+        ("Which ones cost less than 500?", "rows", 2, ["Plume", "Nadir X"]),
+        ("which weigh at least 189 g", "rows", 2, ["Orbit 5", "Vanta Pro"]),
+        ("how many cost more than 400", "rows", 3, ["Orbit 5", "Nadir X", "Vanta Pro"]),
+        ("average price of phones under 500", "mean", 365.5, ["Plume", "Nadir X"]),
+        ("What's the average price?", "mean", 542.25, ["Orbit 5", "Plume", "Nadir X", "Vanta Pro"]),
+    ],
+)
+def test_a_limit_chooses_the_rows_whose_figure_meets_it(question: str, measure: str, value: float, models: list[str]) -> None:
+    english, near = languages()["en"], {"Price EUR": 0.3, "Battery hours": 0.1, "Weight g": 0.25}
+    rows = spell_tables(PHONES).splitlines()
+    found = compute(question, telling(english.tokens(question), english), rows, "phones.csv", english, near)
+    assert found is not None
+    names = [row.removeprefix("Model: ").partition(";")[0] for row in found.rows]
+    assert (found.measure, found.value, names) == (measure, value, models)
