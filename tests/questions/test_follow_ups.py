@@ -71,3 +71,18 @@ async def test_a_follow_up_is_answered_of_what_was_spoken_of(
 async def test_what_may_mean_several_things_is_not_answered_of_one(asker: Asker, said: tuple[str, ...]) -> None:
     reply = await asker.of("dialogue").say(said[-1], *said[:-1])
     assert [figure for figure in ("£", "**", " are ") if figure in reply] == [], reply
+
+
+@pytest.mark.parametrize(
+    ("question", "told"),
+    [
+        ("Which relationship joins a project and a risk?", ("RATED", "projects", "risks")),
+        ("what does DEPENDS_ON connect", ("DEPENDS_ON", "vendors")),
+        ("What are the three levels of EntityProject called?", ("portfolios", "programs", "projects")),
+        ("Which four gap types does the ontology know?", ("TemporalGap", "LevelMismatch", "ChainBreak")),
+        ("which relationship crosses levels", ("PARENT_OF",)),
+    ],
+)
+async def test_the_ontology_itself_can_be_asked(asker: Asker, question: str, told: tuple[str, ...]) -> None:
+    reply = await asker.of("dialogue").say(question)
+    assert [part for part in told if part not in reply] == [], reply

@@ -223,6 +223,8 @@ class Lexicon:
         for phrase in self._both(kind.words):
             if not any(s.kind == "type" and s.value[0] == kind.name for s in self.phrases.get(self.language.key(phrase), ())):
                 self._add(phrase, Sense("type", (kind.name, None)))
+        if not self.phrases.get(self.language.key(kind.name)):  # as it stands in the ontology
+            self._add(kind.name, Sense("type", (kind.name, None)))
         for one in kind.properties:
             for phrase in self._both(one.words):
                 self._add(phrase, Sense("property", (kind.name, one.name)))

@@ -34,7 +34,7 @@ from .references import NeedsMore, continue_plan, is_pronoun, point_back, refer
 
 def compose(made: Composition) -> Plan:
     """The plan of a question about the twin. Raises `NotUnderstood`: with the `Unknown` that says why."""
-    plan = _concept(made) or _coverage(made) or of_things(made) or of_a_set(made)
+    plan = _of_ontology(made) or _concept(made) or _coverage(made) or of_things(made) or of_a_set(made)
     refuse_leftovers(made)
     if isinstance(plan, Aggregate) and plan.group_by and made.base is not None:
         plan = _over_all_groups(made.base, plan)
@@ -116,6 +116,41 @@ def _coverage(made: Composition) -> Plan | None:
     return None
 
 
+_OF_WORDS = frozenset("small question_words concept detail coverage list follow_up also existence numbers number each".split())
+"""Kinds of words beside what a question about the ontology itself asks for."""
+
+
+def _of_ontology(made: Composition) -> Plan | None:
+    """Which relationship joins projects to risks? What levels are there? What kinds of gaps? What the ontology itself says."""
+    types = made.open("type")
+    silent, kinds = _OF_WORDS | {"type", "pronoun_one", "place", "year_word", "scope"}, made.reading.language.cues("kinds")
+
+    def asks_only(*more: str) -> bool:
+        rest = (item for item in made.reading.items if not item.has(*silent, *more) and item.text.casefold() not in kinds)
+        return not any(rest) and made.reading.has(*more)
+
+    if made.has("relationship_word") and asks_only(
+        "relationship_word", "connect", "relation", "level_word", "joined", "property"
+    ):
+        pairs = [(one.of("type")[0][0], other.of("type")[0][0]) for one in types for other in types if one.at < other.at]
+        ways = [each.name for one, other in pairs for each, _ in made.view.between(one, other)]
+        if made.has("level_word") and not types and made.view.ontology.hierarchy is not None:
+            ways = [made.view.ontology.hierarchy]
+        if len(dict.fromkeys(ways)) == 1:
+            made.take(*made.reading.items)
+            return Coverage(about="concept", term=ways[0])
+    if made.has("level_word") and asks_only("level_word", "count"):
+        levelled = [one.name for one in made.view.ontology.types if len(one.levels) > 1 and made.view.things(one.name)]
+        type = made.type_of(types[0])[0] if types else max(levelled, key=lambda one: len(made.view.things(one)), default=None)
+        if type is not None:
+            made.take(*made.reading.items)
+            return Coverage(about="concept", type=type)
+    if made.says("kinds") and not types and made.has("missing") and asks_only("missing"):
+        made.take(*made.reading.items)
+        return Coverage(about="concept", term="gap")
+    return None
+
+
 def _concept(made: Composition) -> Plan | None:
     """What is a policy tool? What does delivery confidence mean? The whole message has to be that."""
     asked = made.open("concept")
@@ -125,15 +160,16 @@ def _concept(made: Composition) -> Plan | None:
     rest = [
         item
         for item in made.reading.items
-        if item not in terms and not item.has("concept", "small", "question_words", "detail")
+        if item not in terms and not item.has("concept", "small", "question_words", "detail", "connect")
     ]
-    if not asked or len(terms) != 1 or rest or not _is_definition(made, terms[0]):
+    joins = made.has("connect") and len(terms) == 1 and terms[0].has("relation")  # what does it join
+    if not (asked or joins) or len(terms) != 1 or rest or not (joins or _is_definition(made, terms[0])):
         return None
     term = terms[0]
     made.take(*made.reading.items)
     if term.has("type"):
         return Coverage(about="concept", type=made.type_of(term)[0])
-    if term.has("property"):
+    if term.has("property") and not joins:
         type, property = term.of("property")[0]
         return Coverage(about="concept", type=type, property=property)
     return Coverage(

@@ -332,8 +332,9 @@ def _concept(plan: Coverage, words: Wording) -> str:
         one = schema.relationship(str(plan.term))
         ends = {"sources": one.sources, "targets": one.targets}
         named = {key: words.listed((words.type(type) for type in types), "or") for key, types in ends.items()}
-        return words.sentence("concept/relationship", verb=words.verb(one.name, True), **named)
-    kinds = [f"{name}: {words.phrase(f'concept/gaps/{kind}')}" for kind, name in words.raw("gaps/kinds").items()]
+        return words.sentence("concept/relationship", verb=words.verb(one.name, True), name=one.name, **named)
+    names = {kind: f"{name} ({kind})" if kind[:1].isupper() else name for kind, name in words.raw("gaps/kinds").items()}
+    kinds = [f"{name}: {words.phrase(f'concept/gaps/{kind}')}" for kind, name in names.items()]
     return f"{words.sentence('concept/gap')}\n\n{words.lines(kinds)}"
 
 
