@@ -86,3 +86,14 @@ async def test_what_may_mean_several_things_is_not_answered_of_one(asker: Asker,
 async def test_the_ontology_itself_can_be_asked(asker: Asker, question: str, told: tuple[str, ...]) -> None:
     reply = await asker.of("dialogue").say(question)
     assert [part for part in told if part not in reply] == [], reply
+
+
+async def test_a_word_beside_a_name_that_nothing_explains_is_passed_over_and_said(asker: Asker) -> None:
+    reply = await asker.of("dialogue").say("Washington embassy refurb end date?")
+    assert "Washington Embassy Refurbishment" in reply
+    assert reply.endswith("(Answered without “refurb”, which I do not know.)")
+
+
+async def test_a_name_beside_a_part_of_another_name_is_no_thing_of_the_data(asker: Asker) -> None:
+    reply = await asker.of("dialogue").say("When does the Hull Space Elevator finish?")
+    assert "PNT" not in reply

@@ -199,6 +199,9 @@ class _Answering:
         if understood.notes and isinstance(understood.plan, DATA_PLANS) and self._may_read(AnswerSource.TWIN):
             said = words.sentence("mended", mended=", ".join(understood.notes))
             answer = replace(answer, written=replace(answer.written, text=f"{answer.written.text}\n\n{said}"))
+        if understood.passed and answer.finding is not None:
+            said = words.sentence("passed", words=words.listed(f"“{word}”" for word in understood.passed))
+            answer = replace(answer, written=replace(answer.written, text=f"{answer.written.text}\n\n{said}"))
         if understood.by == "model" and answer.finding is not None:
             taken = say_taken(understood, words)
             answer = replace(answer, written=replace(answer.written, text=taken.around(answer.written.text)), taken=taken)

@@ -79,6 +79,8 @@ class Composition:
     """The things that a singular pronoun or an ordinal refers to."""
     certainty: float = 1.0
     notes: list[str] = field(default_factory=list)
+    passed: list[str] = field(default_factory=list)
+    """Words beside a name that nothing explains, and that were passed over."""
     linked: list[EntityRef] = field(default_factory=list)
     """Things that members of the set are linked to, as a condition."""
     used: set[int] = field(default_factory=set)
@@ -808,7 +810,7 @@ class Composition:
     def groups(self, type: str) -> tuple[GroupBy, ...]:
         """What a figure is broken down by."""
         found: list[GroupBy] = []
-        for yearly in self.open("each_year"):
+        for yearly in (one for one in self.open("each_year") if not (one.has("entity") and one.text[:1].isupper())):
             found.append(GroupBy(property="year"))
             self.take(yearly)
         for marker in self.open("group", "each", "breakdown"):
@@ -832,12 +834,25 @@ class Composition:
                 if (also := self._group(type, second)) is not None and also not in found:
                     found.append(also)
                     self.take(second)
+        if not found and self.has("rank") and (ranked := self._ranked_group(type)) is not None:
+            found.append(ranked)
         if not found and self.has("superlative") and self.has(*MEASURES):
             asked = [one for one in self.open("property") if self.before(one, ("question_words",), ("small",)) is not None]
             if asked and (group := self._group(type, asked[0])) is not None:
                 found.append(group)  # which category is the dearest on average
                 self.take(asked[0])
         return tuple(dict.fromkeys(found))[:2]
+
+    def _ranked_group(self, type: str) -> GroupBy | None:
+        """Rank the categories by their total cost: a property that is no figure, before the figure that it is ranked by."""
+        items = self.open("property")
+        if len(items) != 2 or not self.has(*MEASURES):
+            return None
+        group = self._group(type, items[0])
+        if group is None or not any(t == type and self.kind(t, p) == "number" for t, p in items[1].of("property")):
+            return None
+        self.take(items[0])
+        return group
 
     def _group(self, type: str, item: Item) -> GroupBy | None:
         if item.has("year_word"):
@@ -917,6 +932,39 @@ class Composition:
         return " ".join(kept)
 
 
+_PASSED = 2
+"""Words beside a name at most that are passed over."""
+_MOST_OF_NAME = 0.6
+"""The share of a name that has to be said beside such words."""
+_PASSED_SURE = 0.7
+"""Certainty that is left with each of them."""
+
+
+def pass_over_appositions(made: Composition) -> None:
+    """The Dreadnought submarines: words right beside the one name of a message, which stand in no other name of its type."""
+    names = made.reading.of("entity")
+    strange = [one for one in made.reading.items if not one.senses and one.at not in made.used]
+    refs = {(ref.type, ref.name) for item in names for refs in item.of("entity")[:1] for ref in refs}
+    if len(names) != 1 or len(refs) != 1 or not 0 < len(strange) <= _PASSED:
+        return
+    (type, name), at, end = next(iter(refs)), names[0].at, names[0].end
+    beside: list[Item] = []
+    for one in strange:
+        if one.end == at or one.at == end:
+            at, end = min(at, one.at), max(end, one.end)
+            beside.append(one)
+    tokens = [made.reading.tokens[one.at] for one in beside]
+    others = {ref.name for token in tokens for ref in made.lexicon.holding(token.stem) if ref.type == type} - {name}
+    said = names[0].text
+    a_name = names[0].whole and (" " in said or not made.reading.language.is_word(said))
+    plain = all(token.folded.isalpha() and (a_name or token.text.islower()) for token in tokens)
+    if len(beside) < len(strange) or others or not plain or names[0].share < _MOST_OF_NAME:
+        return  # the Hull Space Elevator is no other thing with Space in its name
+    made.take(*beside)
+    made.passed += [one.text for one in beside]
+    made.certainty *= _PASSED_SURE ** len(beside)
+
+
 def refuse_leftovers(made: Composition) -> None:
     """Raise `NotUnderstood` where words are left that nothing took up."""
     words = made.left_over()
@@ -926,12 +974,12 @@ def refuse_leftovers(made: Composition) -> None:
 
 def selection(made: Composition, type: str, level: Level | None, *, every_year: bool = False) -> Selection:
     """The set of a message: its type and level, the years it states, and its conditions."""
-    filters = (*made.filters(type), *_others(made, type), *_named_like(made, type), *_said_to_belong(made, type))
+    alike = _named_alike(made, type)
+    filters = (*made.filters(type), *_others(made, type), *_named_like(made, type), *_said_to_belong(made, type), *alike)
     apart = made.has("difference", "ratio", "compare") or comparing_word(made) is not None
     stated = made.years(type, apart=apart)
     base = made.base if made.base is not None and made.base.type == type else None
     years = stated or (made.view.years_of(type) if every_year else ()) or made.default_years(type, made.linked)
-    filters = (*filters, *named_alike(made, type))
     among = distinct(ref for item in made.open("entity") for ref in _own(made, item, type))[:MAX_ENTITIES]
     if base is not None and stated and stated != base.years and (members := _members_of(made, base)):
         return Selection(type=type, years=years, filters=filters, among=members)
@@ -1010,19 +1058,26 @@ def _named_after(made: Composition, type: str) -> tuple[Filter, ...]:
     return tuple(Filter(property="name", op="contains", value=part, words=part) for part in parts)
 
 
-def named_alike(made: Composition, type: str) -> tuple[Filter, ...]:
-    """All the canal projects, where one is called Canal and others have it in their names: those whose name has the words."""
+def family_of(made: Composition, type: str) -> Item | None:
+    """All the canal projects, where one is called Canal and others have it in their names: the name before the noun."""
     plural = made.reading.language.words.get("plural_endings", ())
     for item in made.open("entity"):
         noun = next((one for one in made.reading.of("type") if one.at == item.end and one.names_type(type)), None)
-        if noun is None or not plural or not noun.text.casefold().endswith(plural):
+        own = any(refs and refs[0].type == type for refs in item.of("entity"))
+        if noun is None or not own or not plural or not noun.text.casefold().endswith(plural):
             continue
         said = fold(item.text)
         alike = {fold(ref.name) for ref in made.lexicon.holding(made.reading.tokens[item.at].stem) if ref.type == type}
         if sum(said in name for name in alike) > 1:
-            made.take(item)
-            return (Filter(property="name", op="contains", value=item.text, words=item.text),)
-    return ()
+            return item
+    return None
+
+
+def _named_alike(made: Composition, type: str) -> tuple[Filter, ...]:
+    """Those whose names have the words of a name before the noun."""
+    item = family_of(made, type)
+    made.take(item)
+    return (Filter(property="name", op="contains", value=item.text, words=item.text),) if item is not None else ()
 
 
 def _said_to_belong(made: Composition, type: str) -> tuple[Filter, ...]:

@@ -326,6 +326,8 @@ class Understood(Message):
     """What was assumed, for the trace: spelling that was mended, a year that was not stated."""
     by: Literal["rules", "model"] = "rules"
     """Who made the plan."""
+    passed: tuple[str, ...] = ()
+    """Words beside a name that nothing explains, and that were passed over."""
     named: tuple[EntityRef, ...] = ()
     """The things that a message names which was not understood: the next one may be about them."""
     strays: bool = False

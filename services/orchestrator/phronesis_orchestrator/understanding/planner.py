@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from .composing import MEASURES, Composition, NotUnderstood, distinct, refuse_leftovers
+from .composing import MEASURES, Composition, NotUnderstood, distinct, pass_over_appositions, refuse_leftovers
 from .language import Language, languages
 from .lexicon import Lexicon
 from .plan import (
@@ -17,9 +17,11 @@ from .plan import (
     Compare,
     Compose,
     Coverage,
+    Describe,
     Focus,
     Plan,
     Rank,
+    Relate,
     Select,
     Selection,
     Talk,
@@ -35,6 +37,8 @@ from .references import NeedsMore, continue_plan, is_pronoun, point_back, refer
 def compose(made: Composition) -> Plan:
     """The plan of a question about the twin. Raises `NotUnderstood`: with the `Unknown` that says why."""
     plan = _of_ontology(made) or _concept(made) or _coverage(made) or of_things(made) or of_a_set(made)
+    if isinstance(plan, Describe | Relate):
+        pass_over_appositions(made)
     refuse_leftovers(made)
     if isinstance(plan, Aggregate) and plan.group_by and made.base is not None:
         plan = _over_all_groups(made.base, plan)
@@ -341,7 +345,8 @@ def _of_data(text: str, lexicon: Lexicon, focus: Focus, spoken: bool) -> Underst
     nowhere = _points_nowhere(reading, plan) or (spoken and (_leaves_open(reading, plan) or _ends_pointing(reading, plan)))
     if not leans and nowhere:
         return result(Unknown(reason="reference", words=text[:200]), 1.0, True)
-    return result(plan, made.certainty, leans, tuple(made.notes))
+    understood = result(plan, made.certainty, leans, tuple(made.notes))
+    return understood.model_copy(update={"passed": tuple(made.passed)})
 
 
 def _points_nowhere(reading: Reading, plan: Plan) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from .composing import GUESSED, MEASURES, Composition, NotUnderstood, distinct, drop_owner, named_alike
+from .composing import GUESSED, MEASURES, Composition, NotUnderstood, distinct, drop_owner, family_of
 from .language import fold
 from .plan import (
     MAX_SIDES,
@@ -43,8 +43,7 @@ def _things(made: Composition) -> tuple[EntityRef, ...]:
         return ()
     refs = list(distinct(refs))
     type = refs[0].type
-    if len(refs) == 1 and heads == [] and named_alike(made, type):
-        made.used -= set(range(items[0].at, items[0].end))
+    if any(family_of(made, ref.type) is not None for ref in refs):
         return ()  # all the projects of that name
     if any(ref.type != type for ref in refs) and not heads and (owner := _apart_from_owner(made, refs, items)) is not None:
         refs, type = [owner], owner.type

@@ -101,9 +101,33 @@ def read(text: str, lexicon: Lexicon) -> Reading:
             spans.append(Item(match.at, match.end, match.senses, "", max(match.share, _LEAST_SHARE)))
     articles = frozenset(n for n, token in enumerate(tokens) if token.folded in language.cues("article"))
     items = _amounts(_cover(tokens, spans, lexicon), articles)
-    items = _or_beyond(_latest_dates(items, lexicon), lexicon)
+    items = _known_by_a_word(_or_beyond(_latest_dates(items, lexicon), lexicon), tokens, lexicon)
     reading = Reading(text, language, tokens, (), mended)
     return replace(reading, items=tuple(replace(item, text=reading.words(item.at, item.end)) for item in items))
+
+
+_OF_DATA = ("type", "value", "superlative")
+"""Kinds of words that show that a message is about the data."""
+
+
+def _known_by_a_word(items: Sequence[Item], tokens: Sequence[Token], lexicon: Lexicon) -> list[Item]:
+    """Is defence dearer than transport? Words that nothing explains as the one thing that each tells apart.
+
+    A thing that has figures itself is called by more than a word of its name that may be a subject as well.
+    """
+    found = list(items)
+    if not any(item.has(*_OF_DATA) for item in items):
+        return found
+    for n, item in enumerate(items):
+        before = tokens[item.at - 1].folded if item.at else ""
+        if item.senses or before in lexicon.language.cues("topic"):
+            continue  # about transport: what texts say of it
+        refs = lexicon.known_by(tokens[item.at].stem) if item.end - item.at == 1 else ()
+        types = {ref.type for ref in refs}
+        figures = any(one.kind == "number" for type in types for one in lexicon.view.properties(type))
+        if len({ref.name for ref in refs}) == 1 and len(types) == 1 and not figures:
+            found[n] = replace(item, senses=(Sense("entity", refs),))
+    return found
 
 
 def _lacks_colon(match: Match, said: str, lexicon: Lexicon) -> bool:
