@@ -299,7 +299,10 @@ class _Answering:
                 return self._said(understood, self._not_composed(plan, schema, words), mode, _NO_ANSWER)
             case Search():
                 found = await self._searched(understood, words, plan.text)
-                return found or await self._unknown(understood, Unknown(reason="empty", words=self._text[:200]), schema, words)
+                if found is not None:
+                    return found
+                nothing = await self._unknown(understood, Unknown(reason="empty", words=self._text[:200]), schema, words)
+                return replace(nothing, focus=nothing.focus or _focus_on(plan, self._turn.focus))
             case Unknown():
                 kept = await self._kept(understood, words)
                 missed = kept or await self._unknown(understood, plan, schema, words)
@@ -714,7 +717,7 @@ class _Answering:
             for one in found
         )
         sure = round((_NEAR_SURE if near else _QUOTED_SURE * found[0].support) * understood.certainty, 3)
-        best, before = found[0].passage, self._turn.focus
+        best, before = found[0].passage, _focus_on(understood.plan, self._turn.focus)
         asked = before.quoted.asked if before.quoted is not None and before.quoted.id == best.id else self._text
         source = QuotedSource(id=best.id, title=best.title, kind=best.kind, asked=asked[:MAX_PHRASE], label=best.label)
         focus = before.model_copy(update={"quoted": source, "personal": False, "language": words.language})
@@ -872,6 +875,14 @@ def focus_after(before: Focus, plan: Plan, finding: Finding, language: str) -> F
         earlier=before.years[-1:] if _same_but_years(before.plan, plan) else (),
         language=language,
     )
+
+
+def _focus_on(plan: Plan, before: Focus) -> Focus:
+    """What a conversation is about after a text was quoted: the thing that was asked about, or what it was about before."""
+    if not isinstance(plan, Search) or len(plan.entities) != 1:
+        return before
+    years = plan.entities[0].years[-1:] or (2000,)
+    return Focus(plan=Describe(entities=plan.entities, years=years), entities=plan.entities, listed=plan.entities, years=years)
 
 
 def _focus_after_miss(before: Focus, understood: Understood) -> Focus | None:

@@ -981,7 +981,8 @@ def selection(made: Composition, type: str, level: Level | None, *, every_year: 
     base = made.base if made.base is not None and made.base.type == type else None
     years = stated or (made.view.years_of(type) if every_year else ()) or made.default_years(type, made.linked)
     among = distinct(ref for item in made.open("entity") for ref in _own(made, item, type))[:MAX_ENTITIES]
-    if base is not None and stated and stated != base.years and (members := _members_of(made, base)):
+    again = base is not None and any(_same_subject(one, new) for one in base.filters if one.via is None for new in filters)
+    if base is not None and not again and stated and stated != base.years and (members := _members_of(made, base)):
         return Selection(type=type, years=years, filters=filters, among=members)
     if base is not None:
         kept = tuple(one for one in base.filters if not any(_same_subject(one, new) for new in filters))

@@ -99,6 +99,8 @@ def moved_between(made: Composition, type: str, level: Level | None, groups: tup
         of = selection(made, type, level, every_year=True)
         group = GroupBy(property="year")
         return Aggregate(of=of, measure=MEASURES[measure] if measure else "count", property=property, group_by=(group,))
+    if (up_or_down := _up_or_down(made, type, level, known)) is not None:
+        return up_or_down
     properties = made.properties(type)
     if properties and made.asks("how_much") and made.kind(type, properties[0]) == "number" and len(known) > 1:
         since, until = _span_of(made, known)
@@ -128,6 +130,17 @@ def moved_between(made: Composition, type: str, level: Level | None, groups: tup
         raise NotUnderstood(Unknown(reason="property", detail={"type": type}))
     way = direction_of(made, type, properties[0], move)
     return Change(of=of, since=since, until=until, what=way, property=properties[0], count=counted, limit=limit)
+
+
+def _up_or_down(made: Composition, type: str, level: Level | None, known: tuple[int, ...]) -> Plan | None:
+    """Did the reds go up or down? Their number in two years."""
+    both = made.reading.has("rose") and made.reading.has("fell") and made.says("or")
+    if not both or made.has("property", "entity") or len(made.open("year", "relative_years")) != 2 or len(known) < 2:
+        return None
+    since, until = _span_of(made, known)
+    of = selection(made, type, level)
+    sides = tuple(Aggregate(of=of.model_copy(update={"years": (year,)})) for year in (until, since))
+    return Compare(sides=sides, how="change")
 
 
 def delayed(made: Composition, type: str, level: Level | None) -> Plan | None:

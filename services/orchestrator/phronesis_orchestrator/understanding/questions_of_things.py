@@ -298,11 +298,13 @@ def _present_year(made: Composition, refs: tuple[EntityRef, ...], stated: tuple[
     if stated:
         return stated[-1]
     common = set(refs[0].years).intersection(*(ref.years for ref in refs[1:])) or {y for ref in refs for y in ref.years}
+    known = made.view.years_of(refs[0].type)
+    if made.named and made.says("now", made.reading.tokens[-1:]) and known:
+        return known[-1]  # when will it be finished now
     spoken = {ref.id for ref in (*made.focus.entities, *made.focus.listed)}
     among = bool(made.named) or (len(refs) == 1 and refs[0].id in spoken and made.says("stand_in"))
     if made.focus.years and among and made.focus.years[-1] in common:
         return made.focus.years[-1]
-    known = made.view.years_of(refs[0].type)
     return max(common, default=known[-1] if known else 2000)
 
 

@@ -111,6 +111,8 @@ def refer(reading: Reading, focus: Focus) -> tuple[Selection | Unknown | None, t
     if many is not None and isinstance(focus.plan, Rank) and 1 < len(focus.entities) == focus.plan.limit:
         type = focus.entities[0].type  # which of those are red: of the five that were ranked
         return Selection(type=type, years=focus.plan.of.years, among=focus.entities), (), True
+    if many is not None and len(focus.entities) == 1 and _of_another_type(reading, focus.entities[0].type):
+        return None, focus.entities, True  # and their greens: of what that one has
     if many is not None and focus.selection is not None:
         return focus.selection, (), True
     if many is not None and len(focus.entities) > 1:
@@ -123,8 +125,9 @@ def refer(reading: Reading, focus: Focus) -> tuple[Selection | Unknown | None, t
     if many is not None and len(focus.entities) == 1:
         two = len(focus.listed) == 2 and focus.entities[0] in focus.listed and isinstance(focus.plan, Describe)
         return None, focus.listed if two else focus.entities, True  # both red, why
-    if one is not None and reading.has("count") and focus.selection is not None:
-        return focus.selection, (), True
+    moved = isinstance(focus.plan, Aggregate) and reading.has("rose", "fell", "changed", "difference", "compare")
+    if one is not None and (moved or reading.has("count")) and focus.selection is not None:
+        return focus.selection, (), True  # how much has it grown since 2021
     if one is not None and len(focus.entities) == 1:
         return None, focus.entities, True
     if one is not None and focus.selection is not None and _on_set(reading):
@@ -136,6 +139,12 @@ def refer(reading: Reading, focus: Focus) -> tuple[Selection | Unknown | None, t
     if first < 10_000:
         return None, (), False
     return Unknown(reason="reference", words=(many or one).text, choices=focus.entities[:8]), (), True  # type: ignore[union-attr]
+
+
+def _of_another_type(reading: Reading, type: str) -> bool:
+    """Whether the values that are asked for are all of another type than the thing that was spoken of."""
+    owners = {one[0] for item in reading.of("value") for one in item.of("value")}
+    return bool(owners) and type not in owners and not reading.has("entity")
 
 
 def _so_many(reading: Reading, focus: Focus) -> tuple[EntityRef, ...] | None:
@@ -325,12 +334,23 @@ def continue_plan(reading: Reading, lexicon: Lexicon, focus: Focus) -> Plan | No
     return plan
 
 
+def _turned_back(made: Composition, plan: Change) -> Change | None:
+    """And from green to red? The same change with other values."""
+    values = [one for item in made.open("value") for one in item.of("value")[:1] if one[:2] == (plan.of.type, plan.property)]
+    if len(values) != 2 or plan.before is None or plan.after is None:
+        return None
+    made.take(*made.open("value", "turned", "follow_up", *MOVES))
+    return plan.model_copy(update={"before": values[0][2], "after": values[1][2]})
+
+
 def _narrowed(made: Composition) -> Plan | None:
     """Which of the new ones are red? What came, left or moved, of those alone."""
     plan, reading = made.focus.plan, made.reading
     if not isinstance(plan, Change) or not reading.has("entity", "value") or reading.has("type", "year"):
         return None
-    if not reading.has("pronoun_many", "count", plan.what):
+    if (back := _turned_back(made, plan)) is not None:
+        return back if not made.left_over() else None
+    if len(reading.tokens) > _FEW_WORDS + 1 and not reading.has("pronoun_many", "count", plan.what):
         return None
     made.take(*made.open("joined", "left", "pronoun_many", "count", "list"))
     narrowed = _changed(made, plan.model_copy(update={"count": reading.has("count")}))
@@ -397,7 +417,11 @@ def _next_in_rank(reading: Reading, focus: Focus) -> Plan | None:
     silent = {"ordinals", "small", "follow_up", "also", "range", "pronoun_one", "pronoun_many", "numbers"}
     places = [int(n) for item in reading.of("ordinals") for n in item.of("ordinals")]
     plan = focus.plan
-    if not isinstance(plan, Rank) or plan.limit != 1 or not places or places[0] < 1 or not _only_has(reading, silent):
+    if not places or places[0] < 1 or not _only_has(reading, silent | {"question_words", "detail", "yes_or_no"}):
+        return None
+    if isinstance(plan, Aggregate) and plan.group_by and plan.limit is not None:
+        return plan.model_copy(update={"limit": places[0]})  # who's second: the first two of them
+    if not isinstance(plan, Rank) or plan.limit != 1:
         return None
     return plan.model_copy(update={"position": places[0], "expect": None})
 
@@ -511,15 +535,18 @@ def _with_other_year(made: Composition, plan: Select | Aggregate) -> Compare | N
         return None
     if made.has("entity", "value", "type", "property", "amount") or (made.has("number") and not made.has("year")):
         return None
-    years = made.years(figure.of.type)
-    if len(years) != 1 or years == figure.of.years:
+    item = made.open("year", "relative_years")[0]
+    year = made.year(item, made.view.years_of(figure.of.type))
+    made.take(item, *made.open("since"))
+    if year is None or (years := (year,)) == figure.of.years:
         return None
     expect: Literal["more", "less"] | None = None
     if made.says("exists", made.reading.tokens[:2]) and made.has("more", "less", "compare_greater", "compare_less"):
         expect = "more" if made.has("more", "compare_greater") else "less"
     made.take(*made.open(*asked, "pronoun_one", "pronoun_many", "question_words", "compare", "history"))
     then = figure.model_copy(update={"of": figure.of.model_copy(update={"years": years})})
-    return Compare(sides=(figure, then), how="change", expect=expect)
+    newer = figure.of.years[-1] > year or expect is not None
+    return Compare(sides=(figure, then) if newer else (then, figure), how="change", expect=expect)
 
 
 def _asks_step(made: Composition) -> bool:

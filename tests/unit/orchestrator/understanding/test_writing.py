@@ -276,7 +276,9 @@ def test_a_concept_is_told_from_the_ontology() -> None:
         "“state” is what is on record of vessels. Its values are, in their order: Sound, Worn and Wrecked."
     )
     assert "- built at yards" in said(Finding(), Coverage(about="concept", type="Vessel")).text
-    assert said(Finding(), Coverage(about="concept", term="BUILT_AT")).text == "“built at” (BUILT_AT) leads from vessels to yards."
+    assert (
+        said(Finding(), Coverage(about="concept", term="BUILT_AT")).text == "“built at” (BUILT_AT) leads from vessels to yards."
+    )
     assert "never zero" in said(Finding(), Coverage(about="concept", term="gap")).text
 
 
