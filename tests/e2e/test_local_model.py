@@ -17,8 +17,8 @@ from tests.support.stack import RunningStack, running
 
 pytestmark = [pytest.mark.verify, pytest.mark.any_store, pytest.mark.timeout(3_000)]
 CONVERSATIONS = {
-    "dialogue": ("Hello!", "My name is Ada.", "What is my name?"),
-    "noor": ("Hello!", "How many projects are there?"),
+    "dialogue": ("My name is Ada.", "What is my name?"),
+    "noor": ("How many projects are there?",),
 }
 _LONGEST = 850.0
 """Seconds of one turn: an attempt may take so long with a local model."""
