@@ -106,3 +106,14 @@ async def test_a_word_beside_a_name_that_nothing_explains_is_passed_over_and_sai
 async def test_a_name_beside_a_part_of_another_name_is_no_thing_of_the_data(asker: Asker) -> None:
     reply = await asker.of("dialogue").say("When does the Hull Space Elevator finish?")
     assert "PNT" not in reply
+
+
+async def test_a_thousand_greetings_before_a_question_end_no_turn_badly(asker: Asker) -> None:
+    reply = await asker.of("dialogue").say("hi, " * 900 + "how many projects are there?")
+    assert reply
+
+
+async def test_a_follow_up_to_a_german_question_that_nothing_answers_stays_german(asker: Asker) -> None:
+    asked = await asker.of("dialogue").turn("Worum geht es bei Project Gigabit?")
+    assert asked.end.focus is not None
+    assert (asked.end.focus.language, [one.name for one in asked.end.focus.entities]) == ("de", ["Project Gigabit"])

@@ -142,11 +142,7 @@ _HEAVY = ("properties", "metadata", "embedding", "provenance")
 
 
 @dataclass(frozen=True)
-class Part(Generic[Node]):
-    nodes: tuple[Node, ...]
-    links: tuple[ConstitutionLink, ...]
-    tokens: int
-    left_out: tuple[str, ...] = ()
+class Part(TrimmedPart[Node]):
     warnings: tuple[str, ...] = ()
     makeshift: bool = False
     """Whether it came by the first version of its list, for want of the second, and so is not worth keeping."""

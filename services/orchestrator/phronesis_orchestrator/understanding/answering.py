@@ -302,15 +302,14 @@ class _Answering:
                 if found is not None:
                     return found
                 nothing = await self._unknown(understood, Unknown(reason="empty", words=self._text[:200]), schema, words)
-                return replace(nothing, focus=nothing.focus or _focus_on(plan, self._turn.focus))
+                return replace(
+                    nothing,
+                    focus=nothing.focus or _focus_on(understood, self._turn.focus),
+                )
             case Unknown():
                 kept = await self._kept(understood, words)
                 missed = kept or await self._unknown(understood, plan, schema, words)
-                return (
-                    missed
-                    if missed.focus is not None
-                    else replace(missed, focus=_focus_after_miss(self._turn.focus, understood))
-                )
+                return replace(missed, focus=missed.focus or _focus_after_miss(self._turn.focus, understood))
         return await self._of_twin(understood, lexicon, schema)
 
     def _is_vague(self, plan: Plan, lexicon: Lexicon) -> bool:
@@ -717,7 +716,7 @@ class _Answering:
             for one in found
         )
         sure = round((_NEAR_SURE if near else _QUOTED_SURE * found[0].support) * understood.certainty, 3)
-        best, before = found[0].passage, _focus_on(understood.plan, self._turn.focus)
+        best, before = found[0].passage, _focus_on(understood, self._turn.focus)
         asked = before.quoted.asked if before.quoted is not None and before.quoted.id == best.id else self._text
         source = QuotedSource(id=best.id, title=best.title, kind=best.kind, asked=asked[:MAX_PHRASE], label=best.label)
         focus = before.model_copy(update={"quoted": source, "personal": False, "language": words.language})
@@ -877,20 +876,25 @@ def focus_after(before: Focus, plan: Plan, finding: Finding, language: str) -> F
     )
 
 
-def _focus_on(plan: Plan, before: Focus) -> Focus:
+def _spoken_of(refs: tuple[EntityRef, ...], language: str) -> Focus:
+    """A conversation about things of which nothing was told yet."""
+    years = refs[0].years[-1:] or (2000,)
+    plan = Describe(entities=refs, years=years)
+    return Focus(plan=plan, entities=refs, listed=refs, years=years, language=language)
+
+
+def _focus_on(understood: Understood, before: Focus) -> Focus:
     """What a conversation is about after a text was quoted: the thing that was asked about, or what it was about before."""
+    plan = understood.plan
     if not isinstance(plan, Search) or len(plan.entities) != 1:
         return before
-    years = plan.entities[0].years[-1:] or (2000,)
-    return Focus(plan=Describe(entities=plan.entities, years=years), entities=plan.entities, listed=plan.entities, years=years)
+    return _spoken_of(plan.entities, understood.language)
 
 
 def _focus_after_miss(before: Focus, understood: Understood) -> Focus | None:
     """What a conversation is about after a question that was not understood: the thing it named, or nothing that is certain."""
     if understood.named:
-        years = understood.named[0].years[-1:] or (2000,)
-        plan = Describe(entities=understood.named, years=years)
-        return Focus(plan=plan, entities=understood.named, listed=understood.named, years=years, language=understood.language)
+        return _spoken_of(understood.named, understood.language)
     if understood.strays and before.selection is not None:
         return before.model_copy(update={"plan": None, "selection": None})
     return None

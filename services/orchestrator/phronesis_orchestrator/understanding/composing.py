@@ -288,8 +288,11 @@ class Composition:
 
     def _all_years(self, known: Sequence[int]) -> tuple[Item, ...] | None:
         """The words for all years of the data, as in “over all four years”; of different things where no year is stated."""
+        cues = self.reading.language
         for item in self.open("number", "numbers"):
             word = self.after(item, ("year_word",), ())
+            if self.reading.tokens[max(0, item.at - 1)].folded not in cues.cues("every") | cues.cues("called"):
+                continue  # in the next four years
             if word is not None and word.at == item.end and len(known) in (*item.of("number"), *item.of("numbers")):
                 return (item, word)
         words = tuple(self.open("distinct"))
@@ -941,7 +944,7 @@ _PASSED_SURE = 0.7
 
 
 def pass_over_appositions(made: Composition) -> None:
-    """The Dreadnought submarines: words right beside the one name of a message, which stand in no other name of its type."""
+    """The Heron tugs: words right beside the one name of a message, which stand in no other name of its type."""
     names = made.reading.of("entity")
     strange = [one for one in made.reading.items if not one.senses and one.at not in made.used]
     refs = {(ref.type, ref.name) for item in names for refs in item.of("entity")[:1] for ref in refs}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -394,23 +394,24 @@ class Lexicon:
         return self._beginning.get(stem, ())
 
     @cached_property
-    def _beginning(self) -> dict[str, tuple[EntityRef, ...]]:
-        found: dict[str, dict[tuple[str, str], EntityRef]] = defaultdict(dict)
-        for name in self._names:
-            first = next((stem for stem in name.stems if not self._is_generic(stem)), None)
-            if first is not None and not name.in_full:
-                refs = (ref for sense in name.senses if sense.kind == "entity" for ref in sense.value)
-                found[first].update({(ref.type, ref.id): ref for ref in refs})
-        return {stem: tuple(refs.values()) for stem, refs in found.items()}
+    def _beginning(self) -> Mapping[str, tuple[EntityRef, ...]]:
+        return self._by_word(lambda name: next((stem for stem in name.stems if not self._is_generic(stem)), None))
 
     @cached_property
-    def _known_by(self) -> dict[str, tuple[EntityRef, ...]]:
+    def _known_by(self) -> Mapping[str, tuple[EntityRef, ...]]:
+        def told_by(name: _Name) -> str | None:
+            telling = [stem for stem in name.stems if not self._is_generic(stem)]
+            return telling[0] if len(telling) == 1 and len(name.stems) > 1 else None
+
+        return self._by_word(told_by)
+
+    def _by_word(self, told_by: Callable[[_Name], str | None]) -> dict[str, tuple[EntityRef, ...]]:
+        """The things of names that are not spelt out in full, by the word of each that `told_by` gives."""
         found: dict[str, dict[tuple[str, str], EntityRef]] = defaultdict(dict)
         for name in self._names:
-            telling = [stem for stem in name.stems if not self._is_generic(stem)]
-            if len(telling) == 1 and len(name.stems) > 1 and not name.in_full:
+            if not name.in_full and (word := told_by(name)) is not None:
                 refs = (ref for sense in name.senses if sense.kind == "entity" for ref in sense.value)
-                found[telling[0]].update({(ref.type, ref.id): ref for ref in refs})
+                found[word].update({(ref.type, ref.id): ref for ref in refs})
         return {stem: tuple(refs.values()) for stem, refs in found.items()}
 
     def _is_generic(self, stem: str) -> bool:

@@ -245,13 +245,17 @@ def understand(
     return Understood(plan=Unknown(reason="scope", words=text[:300]), language=language.name)
 
 
-_COURTESIES = ("greeting", "thanks", "praise")
+_COURTESIES, _MOST_COURTESIES = ("greeting", "thanks", "praise"), 3
 
 
 def _without_courtesy(text: str, language: Language) -> str:
     """A message without the courtesy that it begins with: good morning, …; thanks. …"""
-    first, mark, rest = text.partition(next(iter(re.findall(r"[,.!:;]\s|\s[-–—]\s", text)), "\0"))
-    return _without_courtesy(rest, language) if mark and language.recognise(first, "talk") in _COURTESIES else text
+    for _ in range(_MOST_COURTESIES):
+        first, *rest = re.split(r"[,.!:;]\s|\s[-–—]\s", text, maxsplit=1)
+        if not rest or language.recognise(first, "talk") not in _COURTESIES:
+            break
+        text = rest[0]
+    return text
 
 
 def _last_question(text: str, lexicon: Lexicon, focus: Focus, spoken: bool) -> Understood | None:
@@ -356,8 +360,12 @@ def _points_nowhere(reading: Reading, plan: Plan) -> bool:
     pronouns = reading.of("pronoun_one", "pronoun_many")
     points = any(is_pronoun(reading, item) for item in pronouns) or (bool(reading.items) and reading.items[0].has("follow_up"))
     named = reading.has("type", "entity", "value", "coverage", "concept")
-    whole = isinstance(plan, Select | Aggregate | Rank) and not plan.of.filters and not plan.of.among
-    return points and whole and not named
+    return points and _is_whole(plan) and not named
+
+
+def _is_whole(plan: Plan) -> bool:
+    """Whether a plan takes all things of a type."""
+    return isinstance(plan, Select | Aggregate | Rank) and not plan.of.filters and not plan.of.among
 
 
 def _is_one_of_its_type(reading: Reading, plan: Plan) -> bool:
@@ -374,9 +382,8 @@ def _is_one_of_its_type(reading: Reading, plan: Plan) -> bool:
 
 def _ends_pointing(reading: Reading, plan: Plan) -> bool:
     """How many projects is that? Where nothing is known that it points to."""
-    whole = isinstance(plan, Select | Aggregate | Rank) and not plan.of.filters and not plan.of.among
-    last = reading.items[-1:]
-    return whole and not reading.has("year", "entity", "value") and any(one.has("pronoun_one", "pronoun_many") for one in last)
+    points = any(item.has("pronoun_one", "pronoun_many") for item in reading.items[-1:])
+    return points and _is_whole(plan) and not reading.has("year", "entity", "value")
 
 
 def _leaves_open(reading: Reading, plan: Plan) -> bool:

@@ -91,11 +91,10 @@ def moved_between(made: Composition, type: str, level: Level | None, groups: tup
             begins = made.says("exists", made.reading.tokens[:1])
             made.take(*made.open("difference"))
             since, until = _span_of(made, known)
-            one = selection(made, type, level).model_copy(update={"years": (until,)})
-            now = Aggregate(of=one, measure=MEASURES[measure] if measure else "count", property=property)
-            then = now.model_copy(update={"of": one.model_copy(update={"years": (since,)})})
+            of = selection(made, type, level)
+            figure = Aggregate(of=of, measure=MEASURES[measure] if measure else "count", property=property)
             expected: Literal["more", "less"] = "more" if move == "rose" else "less"
-            return Compare(sides=(now, then), how="change", expect=expected if begins else None)
+            return _held_apart(figure, since, until, expected if begins else None)
         of = selection(made, type, level, every_year=True)
         group = GroupBy(property="year")
         return Aggregate(of=of, measure=MEASURES[measure] if measure else "count", property=property, group_by=(group,))
@@ -104,12 +103,7 @@ def moved_between(made: Composition, type: str, level: Level | None, groups: tup
     properties = made.properties(type)
     if properties and made.asks("how_much") and made.kind(type, properties[0]) == "number" and len(known) > 1:
         since, until = _span_of(made, known)
-        of = selection(made, type, level)
-        sides = (
-            Aggregate(of=of.model_copy(update={"years": (year,)}), measure="sum", property=properties[0])
-            for year in (until, since)
-        )
-        return Compare(sides=tuple(sides), how="change")
+        return _held_apart(Aggregate(of=selection(made, type, level), measure="sum", property=properties[0]), since, until)
     limit = None
     if sizes := made.open("most", "largest"):
         limit = made.limit() or 1  # which one rose most
@@ -138,9 +132,13 @@ def _up_or_down(made: Composition, type: str, level: Level | None, known: tuple[
     if not both or made.has("property", "entity") or len(made.open("year", "relative_years")) != 2 or len(known) < 2:
         return None
     since, until = _span_of(made, known)
-    of = selection(made, type, level)
-    sides = tuple(Aggregate(of=of.model_copy(update={"years": (year,)})) for year in (until, since))
-    return Compare(sides=sides, how="change")
+    return _held_apart(Aggregate(of=selection(made, type, level)), since, until)
+
+
+def _held_apart(figure: Aggregate, since: int, until: int, expect: Literal["more", "less"] | None = None) -> Compare:
+    """A figure of one year, and that of an earlier one behind it."""
+    sides = (figure.model_copy(update={"of": figure.of.model_copy(update={"years": (year,)})}) for year in (until, since))
+    return Compare(sides=tuple(sides), how="change", expect=expect)
 
 
 def delayed(made: Composition, type: str, level: Level | None) -> Plan | None:

@@ -154,10 +154,12 @@ def compute(
     if limit is not None:
         kept = [n for n, value in zip(chosen, values, strict=True) if limit.holds(value)]
         values = [value for value in values if limit.holds(value)]
+        if not kept:
+            return None
         if measure in ("rows", "count"):
-            return Computed("rows", column, len(kept), tuple(rows[n] for n in kept)) if kept else None
+            return Computed("rows", column, len(kept), tuple(rows[n] for n in kept))
         chosen = kept
-    if measure == "mean" and values:
+    if measure == "mean":
         return Computed("mean", column, round(sum(values) / len(values), 4), tuple(rows[n] for n in chosen))
     if measure in ("sum", "count"):
         return Computed("sum", column, sum(values), tuple(rows[n] for n in chosen))

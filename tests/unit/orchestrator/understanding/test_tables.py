@@ -130,3 +130,12 @@ def test_a_limit_chooses_the_rows_whose_figure_meets_it(question: str, measure: 
     assert found is not None
     names = [row.removeprefix("Model: ").partition(";")[0] for row in found.rows]
     assert (found.measure, found.value, names) == (measure, value, models)
+
+
+@pytest.mark.parametrize("question", ["average price of phones under 100", "total price under 100", "which cost less than 100"])
+def test_nothing_below_a_limit_is_no_figure(question: str) -> None:
+    english = languages()["en"]
+    rows = spell_tables(PHONES).splitlines()
+    assert (
+        compute(question, telling(english.tokens(question), english), rows, "phones.csv", english, {"Price EUR": 0.3}) is None
+    )
