@@ -71,6 +71,7 @@ async def test_a_follow_up_is_answered_of_what_was_spoken_of(
         ("What is the rating of HS2 in 2023?",),
         (*OF_MOD, "what about the zeppelins", "how many projects is that"),
         ("who's the department",),
+        ("which home office schemes were levitating in 2023?", "what do they cost all in?"),
         ("Which DWP projects were there in 2021?", "which had no rating", "the sum of the others"),
         ("which project is most over its baseline",),
         ("Wer ist für HMCTS Reform zuständig und wie ist es bewertet?",),

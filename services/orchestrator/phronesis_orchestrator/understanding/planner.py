@@ -343,7 +343,8 @@ def _of_data(text: str, lexicon: Lexicon, focus: Focus, spoken: bool) -> Underst
         missed = result(problem.plan.model_copy(update={"detail": {**problem.plan.detail, **about}}), 1.0, leans)
         refs = distinct(ref for item in reading.of("entity") for refs in item.of("entity")[:1] for ref in refs)
         strays = bool(strange) and problem.plan.reason == "words" and not (points or reading.has("pronoun_many", "pronoun_one"))
-        return missed.model_copy(update={"named": refs if len(refs) == 1 else (), "strays": strays})
+        of_it = len(refs) == 1 and set(topics) <= {refs[0].type}  # a condition on others is not what was asked about
+        return missed.model_copy(update={"named": refs if of_it else (), "strays": strays})
     if focus.quoted is not None and _is_everything(reading, plan):
         return result(Unknown(reason="scope", words=text[:300]), 1.0, leans)  # a word of the text that was spoken of
     nowhere = _points_nowhere(reading, plan) or (spoken and (_leaves_open(reading, plan) or _ends_pointing(reading, plan)))
