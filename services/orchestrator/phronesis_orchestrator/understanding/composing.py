@@ -985,6 +985,10 @@ def selection(made: Composition, type: str, level: Level | None, *, every_year: 
     years = stated or (made.view.years_of(type) if every_year else ()) or made.default_years(type, made.linked)
     among = distinct(ref for item in made.open("entity") for ref in _own(made, item, type))[:MAX_ENTITIES]
     again = base is not None and any(_same_subject(one, new) for one in base.filters if one.via is None for new in filters)
+    language = made.reading.language
+    again = again and not language.holds(
+        made.reading.text, language.cues("of_them")
+    )  # the red ones in 2023? but: which of them were red in 2023?
     if base is not None and not again and stated and stated != base.years and (members := _members_of(made, base)):
         return Selection(type=type, years=years, filters=filters, among=members)
     if base is not None:

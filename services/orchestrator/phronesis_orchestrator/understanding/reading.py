@@ -118,9 +118,10 @@ def _known_by_a_word(items: Sequence[Item], tokens: Sequence[Token], lexicon: Le
     found = list(items)
     if not any(item.has(*_OF_DATA) for item in items):
         return found
+    topics = lexicon.language.cues("topic")
     for n, item in enumerate(items):
-        before = tokens[item.at - 1].folded if item.at else ""
-        if item.senses or before in lexicon.language.cues("topic"):
+        before = [" ".join(token.folded for token in tokens[max(0, item.at - length) : item.at]) for length in (1, 2)]
+        if item.senses or any(words in topics for words in before):
             continue  # about transport: what texts say of it
         refs = lexicon.known_by(tokens[item.at].stem) if item.end - item.at == 1 else ()
         types = {ref.type for ref in refs}
