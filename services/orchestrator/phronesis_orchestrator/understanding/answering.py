@@ -55,7 +55,7 @@ from .plan import (
     Understood,
     Unknown,
 )
-from .planner import asks, is_own, last_clause, understand
+from .planner import asks, is_own, last_clause, parts_of, understand
 from .reader import TwinReader
 from .reading import parse_number
 from .search import (
@@ -169,7 +169,8 @@ class _Answering:
         reads_twin = lexicon is not None and self._may_read(AnswerSource.TWIN)
         schema = Schema(lexicon.view.ontology) if lexicon is not None and reads_twin else EMPTY_SCHEMA
         words = Wording(schema, self._language.name)
-        answer = await self._by_kind(understood, lexicon, schema, words)
+        in_parts = await self._in_parts(understood, lexicon, schema) if lexicon is not None and reads_twin else None
+        answer = in_parts or await self._by_kind(understood, lexicon, schema, words)
         with self._phase("IV answer"):
             return self._complete(answer, understood, words)
 
@@ -219,7 +220,7 @@ class _Answering:
             before, self._language = self._language, language
             other = await self._lexicon()
             again = await self._understand(other)
-            if other is not None and isinstance(again.plan, DATA_PLANS):
+            if other is not None and isinstance(again.plan, DATA_PLANS) and not again.passed:
                 return again, other
             self._language = before
         return understood, lexicon
@@ -403,9 +404,31 @@ class _Answering:
 
     # -- the twin ---------------------------------------------------------------------------------------------
 
-    async def _of_twin(self, understood: Understood, lexicon: Lexicon | None, schema: Schema) -> RuleAnswer:
+    async def _in_parts(self, understood: Understood, lexicon: Lexicon, schema: Schema) -> RuleAnswer | None:
+        """Who runs it, and what does it cost? Two questions in one message, the second with what the first is about."""
+        if not isinstance(understood.plan, Unknown | Describe | Relate) or self._turn.media_text:
+            return None
+        first: RuleAnswer | None = None
+        focus, said = self._turn.focus, []
+        for part in parts_of(self._text, self._language):
+            spoken = bool(self._turn.history) or first is not None
+            asked = await asyncio.to_thread(understand, part, lexicon, focus, self._language, personal=False, spoken=spoken)
+            if not isinstance(asked.plan, DATA_PLANS) or asked.passed:
+                return None
+            answer = await self._of_twin(asked, lexicon, schema, focus)
+            if answer.focus is None:
+                return None
+            focus, first = answer.focus, first or answer
+            said.append(answer)
+        return _joined(said) if len(said) > 1 else None
+
+    async def _of_twin(
+        self, understood: Understood, lexicon: Lexicon | None, schema: Schema, focus: Focus | None = None
+    ) -> RuleAnswer:
         assert lexicon is not None, "only a lexicon makes a plan of the twin"
-        plan, running = understood.plan, self._running
+        plan, running, focus = understood.plan, self._running, focus or self._turn.focus
+        if isinstance(plan, Compare) and plan.how == "share" and len(plan.sides[0].of.years) > 1:
+            return _joined([await self._of_twin(one, lexicon, schema, focus) for one in _year_by_year(understood, plan)])
         with self._phase("3 recall"):
             try:
                 twin = TwinReader(running.neighbours, running.claim.who, schema)
@@ -423,7 +446,7 @@ class _Answering:
             _mode_of(plan, understood.leans),
             finding,
             sources=_node_sources(finding),
-            focus=focus_after(self._turn.focus, plan, finding, self._language.name) if answered else None,
+            focus=focus_after(focus, plan, finding, self._language.name) if answered else None,
         )
 
     # -- passages ---------------------------------------------------------------------------------------------
@@ -861,6 +884,8 @@ def focus_after(before: Focus, plan: Plan, finding: Finding, language: str) -> F
     of_one = len(told) == 1 and (not isinstance(plan, Select) or len(entities) == 1)
     if of_one and before.selection is not None and told[0].id in {one.id for one in (*before.entities, *before.listed)}:
         selection = before.selection  # one of that set is spoken of, and the others may be next
+        if isinstance(before.plan, Rank) and 1 < len(before.listed) == before.plan.limit:
+            selection = Selection(type=before.plan.of.type, years=before.plan.of.years, among=before.listed)
     same = [one.id for one in before.entities] == [one.id for one in entities]
     linked = finding.entities[:MAX_ENTITIES] if isinstance(plan, Relate) else before.linked if same else ()
     return Focus(
@@ -927,6 +952,35 @@ def _top_group(plan: Aggregate, finding: Finding) -> Selection:
         return plan.of
     top = Filter(property=by.property, value=group, via=by.via, to=by.to, words=group)
     return plan.of.model_copy(update={"filters": (*plan.of.filters, top)[:8]})
+
+
+def _year_by_year(understood: Understood, plan: Compare) -> list[Understood]:
+    """The same share of each of its years; one over several years together is asked by nobody."""
+    found = []
+    for year in plan.sides[0].of.years:
+        sides = tuple(side.model_copy(update={"of": side.of.model_copy(update={"years": (year,)})}) for side in plan.sides)
+        found.append(understood.model_copy(update={"plan": plan.model_copy(update={"sides": sides})}))
+    return found
+
+
+def _joined(answers: Sequence[RuleAnswer]) -> RuleAnswer:
+    """The answers to the parts of a message as one; what follows goes on from the last."""
+    last, texts = answers[-1], [one.written for one in answers]
+    statements = tuple(each for one in answers if one.finding is not None for each in one.finding.statements)
+    return replace(
+        last,
+        written=Written(
+            "\n\n".join(one.text for one in texts),
+            tuple(each for one in texts for each in one.insights),
+            tuple(each for one in texts for each in one.rows),
+            {name: value for one in reversed(texts) for name, value in one.stats.items()},
+            tuple(each for one in texts for each in one.charts),
+        ),
+        sure=min(one.sure for one in answers),
+        mode=answers[0].mode,
+        finding=replace(last.finding, statements=statements) if last.finding is not None else None,
+        sources=tuple(dict.fromkeys(each for one in answers for each in one.sources)),
+    )
 
 
 def to_analysis(answer: RuleAnswer) -> Analysis:

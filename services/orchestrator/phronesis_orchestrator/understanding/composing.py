@@ -844,6 +844,14 @@ class Composition:
             if asked and (group := self._group(type, asked[0])) is not None:
                 found.append(group)  # which category is the dearest on average
                 self.take(asked[0])
+        if not found and not self.open("type"):
+            sizes = [
+                one for one in self.open("superlative") if any(self.kind(type, o[1]) == "number" for o in one.of("superlative"))
+            ]
+            headed = self.after(sizes[0], ("property",), ()) if sizes else None
+            if headed is not None and (group := self._group(type, headed)) is not None:
+                found.append(group)  # the dearest category
+                self.take(headed)
         return tuple(dict.fromkeys(found))[:2]
 
     def _ranked_group(self, type: str) -> GroupBy | None:

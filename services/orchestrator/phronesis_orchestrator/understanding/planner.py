@@ -5,6 +5,7 @@ plan a question about the twin is.
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import Literal
 
 from .composing import MEASURES, Composition, NotUnderstood, distinct, pass_over_appositions, refuse_leftovers
@@ -31,7 +32,7 @@ from .plan import (
 from .questions_of_sets import of_a_set
 from .questions_of_things import of_things
 from .reading import Item, Reading, read
-from .references import NeedsMore, continue_plan, is_pronoun, point_back, refer
+from .references import NeedsMore, continue_plan, is_pronoun, of_another, point_back, refer
 
 
 def compose(made: Composition) -> Plan:
@@ -158,9 +159,8 @@ def _of_ontology(made: Composition) -> Plan | None:
 def _concept(made: Composition) -> Plan | None:
     """What is a policy tool? What does delivery confidence mean? The whole message has to be that."""
     asked = made.open("concept")
-    terms = [
-        item for item in made.reading.items if item.senses and item.has("type", "property", "chain", "relation", "missing")
-    ]
+    kinds = ("type", "property", "value", "chain", "relation", "missing")
+    terms = [item for item in made.reading.items if item.senses and item.has(*kinds)]
     rest = [
         item
         for item in made.reading.items
@@ -173,8 +173,8 @@ def _concept(made: Composition) -> Plan | None:
     made.take(*made.reading.items)
     if term.has("type"):
         return Coverage(about="concept", type=made.type_of(term)[0])
-    if term.has("property") and not joins:
-        type, property = term.of("property")[0]
+    if term.has("property", "value") and not joins:
+        type, property = (*term.of("property"), *(one[:2] for one in term.of("value")))[0]
         return Coverage(about="concept", type=type, property=property)
     return Coverage(
         about="concept",
@@ -320,7 +320,7 @@ def _of_data(text: str, lexicon: Lexicon, focus: Focus, spoken: bool) -> Underst
     try:
         of_some = isinstance(base, Selection) and bool(base.among) and base != focus.selection  # the rating of all three
         chosen = (named and reading.has("ordinals")) or (of_some and reading.has("number", "numbers"))
-        continued = None if chosen else continue_plan(reading, lexicon, focus)
+        continued = of_another(reading, focus, named) if chosen else continue_plan(reading, lexicon, focus)
         if continued is not None:
             return result(continued, _LEANS, True)
     except (NotUnderstood, NeedsMore):
@@ -466,6 +466,27 @@ def asks(text: str, language: Language) -> bool:
 def last_clause(text: str) -> str:
     """What stands behind the last mark of a message: this came in the post, what is it."""
     return re.split(r"[,.;:!?–—]\s+|\s+-\s+", text)[-1]
+
+
+_PARTS = 3
+"""Questions at most in one message."""
+
+
+def parts_of(text: str, language: Language) -> list[str]:
+    """The questions of a message, where a word that joins stands before one that opens a question, or a mark behind it."""
+    tokens = language.tokens(text)
+    opening, joining = language.cues("opening"), language.cues("joining")
+    cuts = [0]
+    for n, token in enumerate(tokens[1:-1], 1):
+        marked = text[tokens[n - 1].end : token.start].strip() in ("?", "?!", ";")
+        joined = token.folded in joining and tokens[n + 1].folded in opening
+        if marked or joined:
+            cuts.append(token.end if joined else token.start)
+    parts = [text[at:end].strip() for at, end in pairwise([*cuts, len(text)])]
+    for n, token in ((n, token) for n, part in enumerate(parts) for token in language.tokens(part)[-1:]):
+        if n < len(parts) - 1 and token.folded in joining:
+            parts[n] = parts[n][: -len(token.text)].strip()
+    return parts if 1 < len(parts) <= _PARTS else []
 
 
 def _opens_question(clause: str, language: Language) -> bool:

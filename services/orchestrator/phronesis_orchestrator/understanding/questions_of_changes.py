@@ -159,11 +159,15 @@ def delayed(made: Composition, type: str, level: Level | None) -> Plan | None:
 
 
 def turned_into(made: Composition, type: str, level: Level | None) -> Plan | None:
-    """Which went from amber in 2022 to red in 2023: two values of one property, from the one to the other."""
+    """Which went from amber in 2022 to red in 2023, which turned red: from one value of a property to another."""
     values = [(item, one) for item in made.open("value") for one in item.of("value")[:1] if one[0] == type]
+    known = made.view.years_of(type)
+    if len(values) == 1 and made.before(values[0][0], ("turned",), ("small",)) and len(known) > 1:
+        item, (_, property, new) = values[0]
+        made.take(item, *made.open("turned"))
+        return _turned(made, type, level, property, None, new)
     if len(values) != 2 or values[0][1][1] != values[1][1][1] or values[0][1][2] == values[1][1][2]:
         return None
-    known = made.view.years_of(type)
     dated = [made.after(item, ("year",), ("small",)) for item, _ in values]
     turns = [int(item.of("year")[0]) for item in dated if item is not None]
     if len(turns) == 2 and turns[0] > turns[1]:
@@ -172,12 +176,16 @@ def turned_into(made: Composition, type: str, level: Level | None) -> Plan | Non
     if not changing or len(known) < 2 or made.says("or"):
         return None
     made.take(*(item for item, _ in values), *made.open(*MOVES, "turned"))
+    (_, old), (_, new) = values
+    return _turned(made, type, level, old[1], old[2], new[2])
+
+
+def _turned(made: Composition, type: str, level: Level | None, property: str, before: str | None, after: str) -> Change:
     counted = made.has("count")
     made.take(*made.open("count", "list", "existence"))
-    since, until = _span_of(made, known)
+    since, until = _span_of(made, made.view.years_of(type))
     of = selection(made, type, level)
-    (_, old), (_, new) = values
-    return Change(of=of, since=since, until=until, what="changed", property=old[1], before=old[2], after=new[2], count=counted)
+    return Change(of=of, since=since, until=until, what="changed", property=property, before=before, after=after, count=counted)
 
 
 def direction_of(made: Composition, type: str, property: str, move: str) -> Move:

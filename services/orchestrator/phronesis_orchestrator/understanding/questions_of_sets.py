@@ -11,6 +11,7 @@ from .composing import COMPARISONS, GUESSED, MEASURES, TOP, Composition, NotUnde
 from .plan import (
     MAX_SIDES,
     Aggregate,
+    Change,
     Compare,
     Coverage,
     Filter,
@@ -297,8 +298,12 @@ def _compared(made: Composition, of: Selection, groups: tuple[GroupBy, ...]) -> 
     how = next(kind for kind in ("share", "ratio", "difference", "compare") if made.has(kind))
     if how != "share" and not groups and (two := _two_properties(made, of, how)) is not None:
         return two
+    if how == "difference" and isinstance(made.focus.plan, Change) and made.base is not None and len(made.base.among) > 1:
+        raise NotUnderstood(Unknown(reason="unsupported", words=made.reading.text[:300]))  # by how much did all of them move
     made.take(*made.open("share", "ratio", "difference", "compare"))
-    if groups and how == "share":
+    if groups and how == "share" and [one.property for one in groups] != ["year"]:
+        if any(one.via is None for one in of.filters):
+            raise NotUnderstood(Unknown(reason="unsupported", words=made.reading.text[:300]))  # the share of reds in each
         made.take(*made.open("count", *MEASURES))
         return Aggregate(of=of, group_by=groups)
     measure = next((name for name in MEASURES if made.has(name)), None)
@@ -467,7 +472,8 @@ def _ranked(made: Composition, of: Selection, groups: tuple[GroupBy, ...], head:
     if any(made.after(one, ("property",), ("small", "pronoun_one")) for one in made.open("compare_greater", "compare_less")):
         raise NotUnderstood(Unknown(reason="unsupported", words=made.reading.text[:300]))  # the most over its budget
     measured = made.has("sum", "mean", "median")
-    if groups and groups[0].via is None and superlative is not None and size is None and measured:
+    by_property = bool(groups) and groups[0].via is None and groups[0].property != "year"
+    if by_property and superlative is not None and size is None and (measured or head is None):
         return _dearest_group(made, of, groups, superlative)
     if superlative is not None and size is None and made.has("mean", "median"):
         return None  # how expensive is one on average: a figure
@@ -529,9 +535,9 @@ def _ranked(made: Composition, of: Selection, groups: tuple[GroupBy, ...], head:
 
 
 def _dearest_group(made: Composition, of: Selection, groups: tuple[GroupBy, ...], superlative: Item) -> Plan:
-    """Which category is the dearest on average: the one group that comes first by the figure of a superlative."""
+    """Which category is the dearest on average, or in sum: the one group that comes first by the figure of a superlative."""
     _, property, more = next(one for one in superlative.of("superlative") if one[0] == of.type)
-    measure = next(MEASURES[name] for name in ("median", "mean", "sum") if made.has(name))
+    measure = next((MEASURES[name] for name in ("median", "mean") if made.has(name)), MEASURES["sum"])
     made.take(superlative, *made.open("list", "count", *MEASURES))
     order: Literal["value", "-value"] = "-value" if more else "value"
     limit = made.limit() or 1

@@ -331,7 +331,7 @@ def _links(made: Composition, refs: tuple[EntityRef, ...], year: int) -> Plan | 
         return None
     heads = made.open("type")
     dated = (
-        made.asks("when")
+        (made.asks("when") or made.asks("how_long"))
         and not heads
         and any(made.kind(ref.type, one.name) == "date" for one in made.view.properties(ref.type))
     )
@@ -433,6 +433,8 @@ def _description(made: Composition, type: str, refs: tuple[EntityRef, ...], stat
     expect = _expected(made, type)
     if expect is not None and not stated and made.named and made.says("still"):
         year = _years_of(made, refs)[-1]  # is it still red
+    if any(made.after(one, ("property",), ("small", "pronoun_one")) for one in made.open("compare_greater", "compare_less")):
+        raise NotUnderstood(Unknown(reason="unsupported", words=made.reading.text[:300]))  # is it over its budget
     properties = made.properties(type)
     if not properties and expect is None and (held := _what_it_has(made, refs, stated or (year,))) is not None:
         return held
@@ -441,6 +443,8 @@ def _description(made: Composition, type: str, refs: tuple[EntityRef, ...], stat
         properties = tuple(
             one for one in made.focus.properties if made.view.property(type, one) is not None
         )  # what was it then
+    if made.has("history") and made.named and not properties and expect is None and _is_yes_or_no(made):
+        properties = tuple(one for one in made.focus.properties if made.view.property(type, one) is not None)
     if measure == "sum" and any(made.kind(type, one) == "number" for one in properties):
         made.take(*made.open("sum"))  # what does it cost in total
     explains = made.says("explain") and len(refs) == 1 and bool(properties)
@@ -505,18 +509,21 @@ def _description(made: Composition, type: str, refs: tuple[EntityRef, ...], stat
     if expect is not None and (history or made.asks("when")):
         when = "last" if any(-1 in item.of("ordinals") for item in made.reading.items) else "first"
         history = True
-    exists = not properties and expect is None and move is None and (made.has("existence") or _is_yes_or_no(made))
+    exists = (
+        not properties and expect is None and move is None and not history and (made.has("existence") or _is_yes_or_no(made))
+    )
     made.take(*made.open("history", "each_year", *MOVES, "detail", "compare", "coverage", "difference", "missing", "between"))
     if made.has("count") and properties:
         made.take(*made.open("count"))
     years = stated or (_years_of(made, refs) if history else (year,))
+    how = move == "changed" and made.reading.has("history") and not _begins_yes_or_no(made)  # how did it develop
     return Describe(
         entities=refs,
         properties=properties,
         years=years,
         history=history,
         expect=expect,
-        direction=direction_of(made, type, properties[0], move) if move and properties else None,
+        direction=direction_of(made, type, properties[0], move) if move and properties and not how else None,
         when=when,
         exists=exists,
     )
@@ -567,9 +574,9 @@ def _expected(made: Composition, type: str) -> Filter | None:
 
 
 def _by_question_word(made: Composition, type: str) -> tuple[str, ...]:
-    """The property that a question word asks for, where only one fits: when, how much."""
+    """The property that a question word asks for, where only one fits: when, how long, how much."""
     known = [one for one in made.view.properties(type) if made.count_known(type, one.name)]
-    if made.asks("when"):
+    if made.asks("when") or made.asks("how_long"):
         return tuple(one.name for one in known if one.kind == "date")
     if (made.asks("how_much") or made.has("money")) and (money := made.main_money(type)) is not None:
         return (money,)

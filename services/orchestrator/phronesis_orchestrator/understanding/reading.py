@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from rapidfuzz.distance import Prefix
 
@@ -101,7 +101,8 @@ def read(text: str, lexicon: Lexicon) -> Reading:
             spans.append(Item(match.at, match.end, match.senses, "", max(match.share, _LEAST_SHARE)))
     articles = frozenset(n for n, token in enumerate(tokens) if token.folded in language.cues("article"))
     items = _amounts(_cover(tokens, spans, lexicon), articles)
-    items = _known_by_a_word(_or_beyond(_latest_dates(items, lexicon), lexicon), tokens, lexicon)
+    items = _moves(_first_and_last_dates(items, lexicon), tokens, lexicon)
+    items = _known_by_a_word(_or_beyond(items, lexicon), tokens, lexicon)
     reading = Reading(text, language, tokens, (), mended)
     return replace(reading, items=tuple(replace(item, text=reading.words(item.at, item.end)) for item in items))
 
@@ -389,17 +390,60 @@ def _or_beyond(items: list[Item], lexicon: Lexicon) -> list[Item]:
     return found
 
 
-def _latest_dates(items: list[Item], lexicon: Lexicon) -> list[Item]:
-    """“The latest end date” of things of a type is the last of their dates, not the date in the latest year."""
+def _first_and_last_dates(items: list[Item], lexicon: Lexicon) -> list[Item]:
+    """“Which project finishes latest”, “the last one to end”: a date, where words beside it ask for the end of its order."""
     if not any(item.has("type") for item in items):
         return items
+    found = list(items)
+    for n, item in enumerate(items):
+        declared = [lexicon.view.property(type, name) for type, name in item.of("property")]
+        if not any(one is not None and one.kind == "date" for one in declared):
+            continue
+        for step in (-1, 1):
+            m = n + step
+            while 0 <= m < len(items) and (
+                items[m].has("small", "type", "pronoun_many") and not items[m].has("relative_years")
+            ):
+                m += step
+            end = _end_of_order(items[m]) if 0 <= m < len(items) else None
+            if end is not None:
+                found[m] = replace(items[m], senses=(Sense(end),))
+                found[n] = replace(item, senses=item.only("property").senses)
+                break
+    return found
 
-    def is_date(item: Item) -> bool:
-        found = [lexicon.view.property(type, name) for type, name in item.of("property")]
-        return any(one is not None and one.kind == "date" for one in found)
 
-    latest = [n for n, item in enumerate(items[:-1]) if 0 in item.of("relative_years") and is_date(items[n + 1])]
-    return [replace(item, senses=(Sense("latest"),)) if n in latest else item for n, item in enumerate(items)]
+def _moves(items: list[Item], tokens: Sequence[Token], lexicon: Lexicon) -> list[Item]:
+    """“Got cheaper” and “teurer geworden” are a move of what things are cheap by."""
+    found, become = list(items), lexicon.language.cues("become")
+    for n, item in enumerate(items):
+        if item.end - item.at > 1 or tokens[item.at].folded not in become:
+            continue
+        after = n + 1
+        while after < len(items) and items[after].has("year", "relative_years", "more", "less"):
+            after += 1
+        size = next((m for m in (after, n - 1) if 0 <= m < len(items) and items[m].has("superlative")), None)
+        ends = {bool(one[2]) for one in items[size].of("superlative")} if size is not None else set()
+        if size is None or len(ends) != 1:
+            continue
+        between = items[n + 1 : size]
+        less = any(one.has("less") for one in between)
+        found[n] = replace(item, senses=(Sense("rose" if ends.pop() != less else "fell"),))
+        found[n + 1 : n + 1 + len(between)] = [
+            replace(one, senses=(Sense("small"),)) if one.has("more", "less") else one for one in between
+        ]
+        properties = (Sense("property", (type, property)) for type, property, *_ in items[size].of("superlative"))
+        found[size] = replace(items[size], senses=tuple(dict.fromkeys(properties)))
+    return found
+
+
+def _end_of_order(item: Item) -> Literal["earliest", "latest"] | None:
+    if item.has("earliest", "latest"):
+        return "earliest" if item.has("earliest") else "latest"
+    if 0 in item.of("relative_years"):
+        return "latest"
+    ends: dict[object, Literal["earliest", "latest"]] = {1: "earliest", -1: "latest"}
+    return next((ends[one] for one in item.of("ordinals") if one in ends), None)
 
 
 def _scaled(items: Sequence[Item], at: int) -> bool:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Literal
+
+from phronesis_contracts.twin import GroupBy
 
 from .composing import MEASURES, Composition, NotUnderstood, by_a_word
 from .language import Sense
@@ -12,6 +15,7 @@ from .plan import (
     Aggregate,
     Change,
     Compare,
+    Coverage,
     Describe,
     EntityRef,
     Filter,
@@ -30,13 +34,15 @@ from .reading import Item, Reading
 
 _FRAGMENT_WORDS = 9
 """Words of a message that may be nothing but a change to the question before it."""
+_MOST_ORDERED = 30
+"""Things at most that are put in order where no number was asked for."""
 _FEW_WORDS = 4
 """Words of a message that may ask for nothing but the members of a set."""
 
 
 def point_back(reading: Reading, focus: Focus, lexicon: Lexicon) -> Reading:
     """A message in which “that brewer” stands as “it”, where one was last spoken of; “the brewer’s beers” as its name."""
-    reading = _with_condition(reading, focus, lexicon)
+    reading = _of_listed_type(_with_condition(reading, focus, lexicon), focus)
     if len(focus.entities) != 1:
         return reading
     type, items = focus.entities[0].type, list(reading.items)
@@ -47,6 +53,19 @@ def point_back(reading: Reading, focus: Focus, lexicon: Lexicon) -> Reading:
             it = reading.language.words["pronoun_one"][0]
             items[n - 1 : n + 1] = [Item(before.at, item.end, (Sense("pronoun_one"),), it)]
     return replace(reading, items=tuple(items))
+
+
+def _of_listed_type(reading: Reading, focus: Focus) -> Reading:
+    """Which one has the most schemes? A message in which the type that was last listed stands as itself."""
+    of, items = focus.selection, list(reading.items)
+    types = {type for item in reading.of("type") for type, _ in item.of("type")}
+    if of is None or of.filters or of.among or not types or of.type in types or reading.has("entity", "value"):
+        return reading
+    for n, (item, after) in enumerate(pairwise(items)):
+        if item.has("pronoun_many", "pronoun_one") and n <= 1 and after.has("small", "yes_or_no", "relation"):
+            items[n] = replace(item, senses=(Sense("type", (of.type, of.level)),))
+            return replace(reading, items=tuple(items)) if reading.has("most", "least") else reading
+    return reading
 
 
 def _with_condition(reading: Reading, focus: Focus, lexicon: Lexicon) -> Reading:
@@ -311,36 +330,166 @@ def continue_plan(reading: Reading, lexicon: Lexicon, focus: Focus) -> Plan | No
     """
     if focus.plan is None:
         return None
+    for of_reading in (_members, _number_of_them, _as_share):
+        if (told := of_reading(reading, focus)) is not None:
+            return told
+    for of_words in (_of_each_side, _narrowed, _of_values, _in_order, _against_another, _else_of, _asks_why, _since_when):
+        if (told := of_words(Composition(reading, lexicon, focus))) is not None:
+            return told
+    for of_reading in (_next_in_rank, _top_of_groups):
+        if (told := of_reading(reading, focus)) is not None:
+            return told
     made = Composition(reading, lexicon, focus)
-    if (told := _members(reading, focus) or _number_of_them(reading, focus) or _as_share(reading, focus)) is not None:
-        return told
-    told = _of_each_side(Composition(reading, lexicon, focus)) or _narrowed(Composition(reading, lexicon, focus))
-    told = told or _asks_why(made) or _since_when(made) or _next_in_rank(reading, focus) or _top_of_groups(reading, focus)
-    if told is not None:
+    if (told := _in_all_years(made)) is not None:
         return told
     plan = _stepped(made, focus)
     if not _is_fragment(reading):
         compares = reading.has("more", "less", "compare_greater", "compare_less", "compare", "difference", "rose", "fell")
-        fits = compares and reading.has("pronoun_one") and len(reading.tokens) <= _FRAGMENT_WORDS and not made.left_over()
+        fits = (
+            compares
+            and reading.has("pronoun_one", "detail")
+            and len(reading.tokens) <= _FRAGMENT_WORDS
+            and not made.left_over()
+        )
         return plan if fits else None
     if plan is None:
         made = Composition(reading, lexicon, focus)  # what the step between two years took up is open again
         plan = _linked_type(made, focus) or _changed(made, focus.plan)
     if plan is None or made.left_over():
         raise NeedsMore
+    if plan == focus.plan and reading.has("difference"):
+        raise NotUnderstood(Unknown(reason="unsupported", words=reading.text[:200]))  # of two figures that are not kept
     stated = ("year", "relative_years", "type", "entity", "property", "value")
     if plan == focus.plan and reading.has("question_words") and not reading.has(*stated):
         raise NeedsMore  # “and why?” asks something else, which the same answer does not tell
     return plan
 
 
+def _of_values(made: Composition) -> Plan | None:
+    """How many are in each? Which has the most? The members of each value that was told."""
+    plan = made.focus.plan
+    if not isinstance(plan, Coverage) or plan.about != "values" or plan.type is None or plan.property is None:
+        return None
+    silent = {"count", "each", "group", "most", "least", "largest", "smallest", "small", "question_words", "type", "with"}
+    silent |= {"pronoun_many", "yes_or_no", "follow_up", "also", "range", "year", "relative_years", "number", "existence"}
+    types = {type for item in made.reading.of("type") for type, _ in item.of("type")}
+    ends = made.has("most", "least", "largest", "smallest")
+    if not _only_has(made.reading, silent) or (types and plan.type not in types) or not (ends or made.has("each", "group")):
+        return None
+    years = made.years(plan.type) or made.default_years(plan.type, [])
+    of = Selection(type=plan.type, years=years, level=made.view.usual_level(plan.type))
+    least = made.has("least", "smallest")
+    order: Literal["group", "value", "-value"] = ("value" if least else "-value") if ends else "group"
+    return Aggregate(of=of, group_by=(GroupBy(property=plan.property),), order=order, limit=1 if ends else None)
+
+
+def _in_order(made: Composition) -> Plan | None:
+    """Sort by cost. The top two? What was listed, in the order of a figure."""
+    plan, reading = made.focus.plan, made.reading
+    if not isinstance(plan, Select | Rank) or reading.has("type", "entity", "value", "year", "count", *MEASURES):
+        return None
+    sorts = made.says("sorting")
+    top = reading.has("most") and reading.has("number", "numbers") and not reading.has("property")
+    named = [one for one in made.properties(plan.of.type) if made.kind(plan.of.type, one) in ("number", "date")]
+    shown = (plan.by,) if isinstance(plan, Rank) else plan.show
+    by = next(iter(named), None) or next((one for one in shown if one and made.kind(plan.of.type, one) == "number"), None)
+    if not (sorts or top) or by is None:
+        return None
+    limit = made.limit() or (_MOST_ORDERED if sorts else None)
+    made.take(*made.open("group", "rank", "most", "property", "pronoun_many", "list", "follow_up"))
+    less = made.says("least") or reading.has("least", "smallest")
+    return Rank(of=plan.of, by=by, descending=not less, limit=limit) if limit and not made.left_over() else None
+
+
+def _against_another(made: Composition) -> Plan | None:
+    """Is that higher than the other ministry's? How does it compare to another? The figure last told beside another's."""
+    plan, reading = made.focus.plan, made.reading
+    kinds = ("compare_greater", "compare_less", "more", "less", "compare")
+    if not reading.has("pronoun_one") or not reading.has(*kinds) or len(reading.of("entity")) != 1:
+        return None
+    if reading.has("value", "property", "year", "number", "amount", "count"):
+        return None
+    greater, less = reading.has("compare_greater", "more"), reading.has("compare_less", "less")
+    expect: Literal["more", "less"] | None = "more" if greater else "less" if less else None
+    if isinstance(plan, Describe) and len(plan.entities) == 1 and len(plan.properties) == 1:
+        property, type, years = plan.properties[0], plan.entities[0].type, plan.years[-1:]
+        others = [ref for item in made.open("entity") for refs in item.of("entity") for ref in refs if ref.type == type]
+        if made.kind(type, property) != "number" or len(others) != 1:
+            return None
+        pair = (plan.entities, tuple(others))
+        sides = [Aggregate(of=Selection(type=type, years=years, among=one), measure="sum", property=property) for one in pair]
+    elif isinstance(plan, Aggregate) and not plan.group_by:
+        added = made.filters(plan.of.type)
+        places = [n for n, one in enumerate(plan.of.filters) for new in added if (one.via, one.to) == (new.via, new.to)]
+        if len(added) != 1 or len(places) != 1:
+            return None
+        filters = (*plan.of.filters[: places[0]], *added, *plan.of.filters[places[0] + 1 :])
+        sides = [plan, plan.model_copy(update={"of": plan.of.model_copy(update={"filters": filters})})]
+    else:
+        return None
+    made.take(*made.open(*kinds, "entity", "pronoun_one", "question_words", "yes_or_no"))
+    return Compare(sides=tuple(sides), how="difference", expect=expect) if not made.left_over() else None
+
+
+def _in_all_years(made: Composition) -> Plan | None:
+    """All years? What was told of a thing or a set, year by year."""
+    plan, reading = made.focus.plan, made.reading
+    if not reading.has("each_year", "history") or not _only_has(
+        reading, {"each_year", "history", "small", "follow_up", "also"}
+    ):
+        return None
+    if isinstance(plan, Describe) and plan.properties:
+        years = made.view.years_of(plan.entities[0].type)
+        return plan.model_copy(update={"years": years, "history": True, "expect": None, "when": None})
+    if isinstance(plan, Aggregate) and not plan.group_by:
+        of = plan.of.model_copy(update={"years": made.view.years_of(plan.of.type)})
+        return plan.model_copy(update={"of": of, "group_by": (GroupBy(property="year"),)})
+    return None
+
+
+def _else_of(made: Composition) -> Plan | None:
+    """What else do they run? All that is linked as the thing last spoken of to what was told of it."""
+    focus, reading = made.focus, made.reading
+    plan = focus.plan
+    if (
+        not isinstance(plan, Relate)
+        or len(focus.linked) != 1
+        or not made.says("else")
+        or reading.has("entity", "value", "year")
+    ):
+        return None
+    relations = {name for item in reading.of("relation") for name, _ in item.of("relation")}
+    types = {type for item in reading.of("type") for type, _ in item.of("type")}
+    if (relations and plan.relationship not in relations) or (types and plan.source.type not in types):
+        return None
+    via, to = made.link(plan.source.type, focus.linked[0].type, next(iter(reading.of("relation")), None))
+    condition = Filter(property="id", value=focus.linked[0].id, via=via, to=to, words=focus.linked[0].name)
+    level = made.view.usual_level(plan.source.type)
+    return Select(of=Selection(type=plan.source.type, years=(plan.year,), level=level, filters=(condition,)))
+
+
+def of_another(reading: Reading, focus: Focus, named: tuple[EntityRef, ...]) -> Plan | None:
+    """And the third? What was last asked of one of a list, of another of it."""
+    plan = focus.plan
+    silent = {"ordinals", "small", "follow_up", "also", "range", "pronoun_one", "pronoun_many", "number", "question_words"}
+    if len(named) != 1 or not _only_has(reading, silent | {"relative_years", "detail"}):
+        return None
+    if isinstance(plan, Relate) and plan.target is None and plan.source in focus.listed and plan.source.type == named[0].type:
+        return plan.model_copy(update={"source": named[0]})
+    told = isinstance(plan, Describe) and len(plan.entities) == 1 and (plan.properties or plan.expect is not None)
+    if isinstance(plan, Describe) and told and plan.entities[0] in focus.listed and plan.entities[0].type == named[0].type:
+        return plan.model_copy(update={"entities": named})
+    return None
+
+
 def _turned_back(made: Composition, plan: Change) -> Change | None:
-    """And from green to red? The same change with other values."""
+    """And from green to red? And which turned amber? The same change with other values."""
     values = [one for item in made.open("value") for one in item.of("value")[:1] if one[:2] == (plan.of.type, plan.property)]
-    if len(values) != 2 or plan.before is None or plan.after is None:
+    to_one = len(values) == 1 and plan.before is None and not made.has("pronoun_many")
+    if plan.after is None or not (to_one or (len(values) == 2 and plan.before is not None)):
         return None
     made.take(*made.open("value", "turned", "follow_up", *MOVES))
-    return plan.model_copy(update={"before": values[0][2], "after": values[1][2]})
+    return plan.model_copy(update={"before": None if to_one else values[0][2], "after": values[-1][2]})
 
 
 def _narrowed(made: Composition) -> Plan | None:
@@ -367,19 +516,24 @@ def _of_each_side(made: Composition) -> Plan | None:
     if made.has("more", "most", "less", "least") and made.has("value") and not made.has("year", "entity"):
         counts, first = True, "least" if made.has("less", "least") and not made.has("more", "most") else "most"
         made.take(*made.open("more", "most", "less", "least", "existence", "pronoun_many"))
-    elif not (made.has("each") or (counts and made.has("group"))):
+    elif not (made.has("each") or (made.has("group") and (counts or made.has("property")))):
         return None
     made.take(
         *made.open("each", "group", "pronoun_many", "pronoun_one", "count", "follow_up", "only", "yes_or_no", "question_words")
     )
     changed = _changed(made, plan)
-    made.take(*(item for item in made.open("type") if item.names_type(plan.sides[0].of.type)))
+    type = plan.sides[0].of.type
+    made.take(*(item for item in made.open("type") if item.names_type(type)))
+    figures = [one for one in made.properties(type) if made.kind(type, one) == "number"]
+    if changed is None and figures:  # by cost
+        update = {"measure": "sum", "property": figures[0]}
+        changed = plan.model_copy(update={"sides": tuple(side.model_copy(update=update) for side in plan.sides)})
     if counts and changed is None:
         changed = plan
     if not isinstance(changed, Compare) or made.left_over():
         return None
     if not counts:
-        return changed if changed != plan else None
+        return changed
     sides = tuple(side.model_copy(update={"measure": "count", "property": None}) for side in changed.sides)
     return changed.model_copy(update={"sides": sides, "first": first})
 
@@ -434,10 +588,14 @@ def _top_of_groups(reading: Reading, focus: Focus) -> Plan | None:
         return plan.model_copy(update={"limit": 1, "count": False})
     silent = {"most", "least", "largest", "smallest", "question_words", "small", "follow_up", "also", "year_word", "type"}
     silent |= {"pronoun_many", "property", "relation", "coverage", "yes_or_no", "list", "superlative", "range"}
+    silent |= {"table_most", "table_least", "with"}
     if not isinstance(plan, Aggregate) or len(plan.group_by) != 1 or plan.limit not in (None, 1):
         return None
     if not _only_has(reading, silent):
         return None
+    ends = {bool(one[2]) for item in reading.of("superlative") for one in item.of("superlative") if one[1] == plan.property}
+    if len(ends) == 1 and plan.limit == 1 and not reading.has("type", "property", "most", "least"):
+        return plan.model_copy(update={"order": "-value" if ends.pop() else "value"})  # and the cheapest
     group, named = plan.group_by[0], {name for item in reading.of("type") for name, _ in item.of("type")}
     if (named and group.to not in named) or not reading.has("most", "least", "largest", "smallest"):
         return None
@@ -551,7 +709,7 @@ def _with_other_year(made: Composition, plan: Select | Aggregate) -> Compare | N
 
 def _asks_step(made: Composition) -> bool:
     """Whether the step between two figures is asked for: by how much, how much did it rise."""
-    return made.has("difference") or (made.asks("how_much") and made.has("rose", "fell", "changed"))
+    return made.has("difference") or ((made.asks("how_much") or made.has("detail")) and made.has("rose", "fell", "changed"))
 
 
 def _step_between(plan: Describe, type: str, property: str, years: tuple[int, ...]) -> Compare:
@@ -694,7 +852,7 @@ def _another_side(plan: Compare, added: tuple[Filter, ...]) -> Compare | None:
     """And the military ones? After two sets that one condition tells apart, the first of them beside a third."""
     subject = (added[0].property, added[0].via, added[0].to)
     held = [one for side in plan.sides for one in side.of.filters if (one.property, one.via, one.to) == subject]
-    if plan.how != "side_by_side" or len(added) != 1 or len({str(one.value) for one in held}) != len(plan.sides):
+    if plan.how not in ("side_by_side", "difference", "ratio") or len(added) != 1 or len({str(one.value) for one in held}) != len(plan.sides):
         return None
     first = plan.sides[0]
     return plan.model_copy(update={"sides": (first, _with_filters(first, added, held=True))})

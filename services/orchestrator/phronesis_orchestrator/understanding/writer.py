@@ -264,8 +264,10 @@ def _change(finding: Finding, plan: Change, words: Wording) -> Written:
     values["total"] = words.number(finding.total)
     if plan.property is not None:
         values["property"] = words.property(of.type, plan.property)
-    ranked = plan.limit is not None and bool(finding.rows)
-    text = words.sentence("change/most" if ranked else f"change/{plan.what}", n, **values)
+    if plan.property is not None and plan.after is not None:
+        values["after"] = words.value(of.type, plan.property, plan.after)
+    key = "most" if plan.limit is not None and finding.rows else "became" if "after" in values else plan.what
+    text = words.sentence(f"change/{key}", n, **values)
     rows: tuple[Row, ...] = tuple({words.property(None, "name"): row["name"]} for row in finding.rows)
     told = [str(row["name"]) for row in finding.rows]
     if not came and plan.property is not None:
