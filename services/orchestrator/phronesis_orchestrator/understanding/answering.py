@@ -897,6 +897,7 @@ def focus_after(before: Focus, plan: Plan, finding: Finding, language: str) -> F
         properties=properties,
         years=years,
         earlier=before.years[-1:] if _same_but_years(before.plan, plan) else (),
+        figure=_figure_before(before.plan, plan),
         language=language,
     )
 
@@ -933,6 +934,14 @@ def _listed(before: Focus, told: tuple[EntityRef, ...]) -> tuple[EntityRef, ...]
         return before.listed
     last = before.listed[-1:]
     return (*last, *told) if last and last[0].type == told[0].type else told
+
+
+def _figure_before(before: Plan | None, plan: Plan) -> Aggregate | None:
+    """The figure that the new one may be held against."""
+    if not isinstance(before, Aggregate) or not isinstance(plan, Aggregate) or before == plan:
+        return None
+    alike = (before.measure, before.property, before.of.type) == (plan.measure, plan.property, plan.of.type)
+    return before if alike and not before.group_by and not plan.group_by else None
 
 
 def _same_but_years(before: Plan | None, plan: Plan) -> bool:

@@ -152,7 +152,8 @@ class Composition:
             for other in heads[1:]:
                 if all(type == one for one, _ in other.of("type")):
                     self.take(other)
-            return type, level if level else self.view.usual_level(type), head
+            whole = head.text.casefold() in self.reading.language.words.get("scope", ())
+            return type, level if level and not whole else self.view.usual_level(type), head
         if self.base is not None:
             return self.base.type, self.base.level, None
         supposed = self.supposed()
@@ -164,6 +165,9 @@ class Composition:
     def _is_scope(self, item: Item) -> bool:
         """Whether a type's noun means all that there is: how many are there in the portfolio?"""
         whole = item.has("scope") and item.text.casefold() in self.reading.language.words.get("scope", ())
+        owned = self.before(item, ("entity",), ("small",)) or self.after(item, ("entity",), ("small",))
+        if owned is not None and all(one.type not in {t for t, _ in item.of("type")} for one in owned.of("entity")[0][:1]):
+            return False  # the portfolio of one ministry
         if whole and self.before(item, ("count", "question_words"), ()) is None:
             self.take(item)
             return True

@@ -247,7 +247,7 @@ class Lexicon:
                     yield from (phrase.removesuffix(ending) + other for other in self.language.cues("comparative"))
 
     def _add_relationship(self, relationship: RelationshipView) -> None:
-        for phrase in self._both(relationship.forward):
+        for phrase in (relationship.name.replace("_", " "), *self._both(relationship.forward)):
             self._add(phrase, Sense("relation", (relationship.name, True)))
         for phrase in self._both(relationship.backward):
             self._add(phrase, Sense("relation", (relationship.name, False)))

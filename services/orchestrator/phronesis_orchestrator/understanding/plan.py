@@ -119,6 +119,8 @@ class Rank(Part):
     limit: int = Field(default=1, ge=1, le=100)
     position: int = Field(default=1, ge=1, le=100)
     """Where the list begins: 2 with `limit` 1 is the second."""
+    together: Literal["sum", "mean"] | None = None
+    """The figure that is wanted of the values of those first ones."""
     expect: EntityRef | None = None
     """The thing that a yes-or-no question supposes to come first: does X cost more than Y?"""
 
@@ -206,8 +208,8 @@ class Describe(Part):
     """What the question supposes, for a yes or no: is it rated Red?"""
     direction: Literal["rose", "fell", "changed"] | None = None
     """With several years: whether the property went this way."""
-    when: Literal["first", "last"] | None = None
-    """With `expect`: the first or last year in which it holds is wanted."""
+    when: Literal["first", "last", "always"] | None = None
+    """For `expect`: the first or the last year in which it is so is wanted, or whether it is so in all of them."""
     exists: bool = False
     """Whether it is asked as a yes-or-no question: is there such a thing?"""
 
@@ -365,6 +367,8 @@ class Focus(Message):
     years: tuple[int, ...] = ()
     earlier: tuple[int, ...] = ()
     """The year of the question before, where the last one changed nothing but the year."""
+    figure: Aggregate | None = None
+    """The figure told before the last one, where both are of one kind: “and the difference?”"""
     language: str = "en"
     """The language that was last spoken."""
     quoted: QuotedSource | None = None

@@ -8,6 +8,8 @@ import re
 from itertools import pairwise
 from typing import Literal
 
+from phronesis_contracts.twin import GapType
+
 from .composing import MEASURES, Composition, NotUnderstood, distinct, pass_over_appositions, refuse_leftovers
 from .language import Language, languages
 from .lexicon import Lexicon
@@ -65,6 +67,7 @@ def _leaves_out_named(made: Composition, plan: Plan) -> bool:
         return False
     sets = [side.of for side in plan.sides] if isinstance(plan, Compare) else [plan.of]
     told: set[object] = {ref.id for of in sets for ref in of.among}
+    told |= {plan.expect.id} if isinstance(plan, Rank) and plan.expect is not None else set()
     for one in (one for of in sets for one in of.filters):
         told |= set(one.value) if isinstance(one.value, tuple) else {one.value}
     return not told & {ref.id for ref in made.named}
@@ -150,6 +153,18 @@ def _of_ontology(made: Composition) -> Plan | None:
         if type is not None:
             made.take(*made.reading.items)
             return Coverage(about="concept", type=type)
+    if made.has("type_word") and (asks_only("type_word", "count") or (made.has("scope") and asks_only("type_word", "value"))):
+        made.take(*made.reading.items)
+        return Coverage(about="concept", term="types")
+    if made.has("type_word") and made.has("relation") and asks_only("type_word", "relation", "connect", "group"):
+        made.take(*made.reading.items)
+        return Coverage(about="concept", term=made.reading.of("relation")[0].of("relation")[0][0])
+    gaps = {kind.value.casefold(): kind.value for kind in GapType}
+    named = [gaps[token.folded] for token in made.reading.tokens if token.folded in gaps]
+    others = [item for item in made.reading.items if item.text.casefold() not in gaps]
+    if len(named) == 1 and all(item.has(*silent, "mean", "missing", "ordinals", "follow_up") for item in others):
+        made.take(*made.reading.items)
+        return Coverage(about="concept", term=named[0])
     if made.says("kinds") and not types and made.has("missing") and asks_only("missing"):
         made.take(*made.reading.items)
         return Coverage(about="concept", term="gap")
@@ -164,7 +179,8 @@ def _concept(made: Composition) -> Plan | None:
     rest = [
         item
         for item in made.reading.items
-        if item not in terms and not item.has("concept", "small", "question_words", "detail", "connect")
+        if item not in terms
+        and not item.has("concept", "small", "question_words", "detail", "connect", "scope", "relationship_word")
     ]
     joins = made.has("connect") and len(terms) == 1 and terms[0].has("relation")  # what does it join
     if not (asked or joins) or len(terms) != 1 or rest or not (joins or _is_definition(made, terms[0])):

@@ -40,7 +40,7 @@ def came_and_went(made: Composition, type: str, level: Level | None) -> Plan | N
     known = made.view.years_of(type)
     if len(known) < 2:
         return None
-    made.take(*made.open("joined", "left", "compare"))
+    made.take(*made.open("joined", "left", "compare", "not"))
     counted = made.has("count")
     made.take(*made.open("count", "list"))
     since, until = _span_of(made, known)

@@ -174,7 +174,7 @@ def _most_of_others(made: Composition, type: str, level: Level | None) -> Plan |
             having = Having(op=sign, value=float((number.of("number") or number.of("numbers"))[0]))
             made.take(cmp, number)
         counted = made.has("count")
-        made.take(*made.open("count", "list", "with"))
+        made.take(*made.open("count", "list", "with", "rank"))
         of = selection(made, other, other_level or made.view.usual_level(other))
         group = GroupBy(property="name", via=via, to=type)
         return Aggregate(
@@ -311,6 +311,9 @@ def _compared(made: Composition, of: Selection, groups: tuple[GroupBy, ...]) -> 
     properties = [p for p in made.properties(of.type) if made.kind(of.type, p) == "number"]
     property = properties[0] if properties else None
     kind = MEASURES.get(measure or "", "sum") if property else "count"
+    before = made.focus.plan
+    if property is None and how == "share" and measure == "sum" and isinstance(before, Aggregate) and before.property:
+        property, kind = before.property, "sum"  # what share of the total is that of one of them
     spoken = made.focus.plan
     if how == "share" and isinstance(spoken, Aggregate) and made.has("pronoun_one") and spoken.of.type == of.type:
         made.take(*made.open("pronoun_one"))
@@ -475,7 +478,8 @@ def _ranked(made: Composition, of: Selection, groups: tuple[GroupBy, ...], head:
     by_property = bool(groups) and groups[0].via is None and groups[0].property != "year"
     if by_property and superlative is not None and size is None and (measured or head is None):
         return _dearest_group(made, of, groups, superlative)
-    if superlative is not None and size is None and made.has("mean", "median"):
+    few = any(not one.has("year") for one in made.open("number", "numbers"))
+    if superlative is not None and size is None and made.has("mean", "median") and not few:
         return None  # how expensive is one on average: a figure
     if not groups and (grouped := _most_common(made, of, size)) is not None:
         return grouped
@@ -519,9 +523,13 @@ def _ranked(made: Composition, of: Selection, groups: tuple[GroupBy, ...], head:
             descending = False
     made.take(*[i for i in made.open("property") if any(one == (of.type, property) for one in i.of("property"))])
     made.take(*made.open("rank", "list", "most", "least", "max", "min"))
+    position, limit = made.place(), made.limit()
+    together: Literal["sum", "mean"] | None = None
+    if limit is not None and limit > 1 and made.kind(of.type, property) == "number" and made.has("sum", "mean"):
+        together = "sum" if made.has("sum") else "mean"  # what the three most expensive cost in all
+        made.take(*made.open("sum", "mean", "money", "count"))
     if made.has("mean", "median", "ratio", "share", "difference"):
         raise NotUnderstood(Unknown(reason="unsupported", words=made.reading.text[:300]))  # held against another figure
-    position, limit = made.place(), made.limit()
     if limit is None:
         plural = head is not None and (
             size is not None
@@ -531,7 +539,10 @@ def _ranked(made: Composition, of: Selection, groups: tuple[GroupBy, ...], head:
         )
         ranking = size is not None and size.has("rank")
         limit = TOP if ranking or (plural and made.says("top")) else 1
-    return Rank(of=of, by=property, descending=descending, limit=limit, position=position)
+    it = made.named or (made.focus.entities if made.reading.has("pronoun_one") else ())
+    asks = bool(made.reading.items) and made.reading.items[0].has("yes_or_no")
+    supposed = it[0] if asks and limit == position == 1 and len(it) == 1 and it[0].type == of.type else None
+    return Rank(of=of, by=property, descending=descending, limit=limit, position=position, together=together, expect=supposed)
 
 
 def _dearest_group(made: Composition, of: Selection, groups: tuple[GroupBy, ...], superlative: Item) -> Plan:

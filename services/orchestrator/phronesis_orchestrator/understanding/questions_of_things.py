@@ -65,11 +65,15 @@ def _things(made: Composition) -> tuple[EntityRef, ...]:
             return ()  # for which of its projects is the end date missing?
         has_some = _is_yes_or_no(made) and len(refs) == 1 and not made.has("more", "less")
         return tuple(refs) if made.has("missing", "connect") or has_some else ()
-    sized = not heads and len(refs) == 2 and _orders_two(made)
+    last = made.focus.entities
+    beside_last = len(refs) == len(last) == 1 and last[0].type == refs[0].type and last[0].id != refs[0].id
+    definite = any(made.says("called", made.reading.tokens[: one.at][-1:]) for one in made.open("superlative"))
+    sized = not heads and (len(refs) == 2 or (beside_last and not definite)) and _orders_two(made)
     of_set = made.has("count", "superlative", "most", "least", "joined", "left", "share", "ratio")
     of_set = of_set or any(made.after(one, ("type", "property"), ("small",)) is not None for one in made.open("group"))
     of_set = of_set or (type not in owners and _figures_of_others(made, type))
     year_before = bool(made.named) and len(made.open("year", "relative_years")) == 1 and _begins_yes_or_no(made)
+    year_before = year_before and not definite  # is it the dearest of 2023
     why = made.asks("why") and len(refs) == 1
     if of_set and not why and not sized and not _counts_property(made, type) and not _moves_one(made, refs) and not year_before:
         return ()
@@ -316,7 +320,8 @@ def _gaps_of_things(made: Composition, refs: tuple[EntityRef, ...], years: tuple
     made.take(*made.open("missing", "without", "unknown"))
     properties = made.properties(refs[0].type)
     other = next((t for item in made.open("type") for t, _ in item.of("type") if made.view.between(refs[0].type, t)), None)
-    relation = next((name for item in made.open("relation") for name, _ in item.of("relation")), None)
+    named = (item for item in made.open("relation") if not item.has("small"))  # “information” is no link
+    relation = next((name for item in named for name, _ in item.of("relation")), None)
     chain = next((name for item in made.open("chain") for name in item.of("chain")), None)
     made.take(*made.open("type", "relation", "chain"))
     return Gaps(
@@ -337,6 +342,9 @@ def _links(made: Composition, refs: tuple[EntityRef, ...], year: int) -> Plan | 
     )
     if dated:
         made.take(*made.open("relation", "until", "since"))  # until when does it run
+    asked = [item for item in made.open("property") if made.before(item, ("question_words",), ("small",)) is not None]
+    if not heads and any(t == ref.type for item in asked for t, _ in item.of("property")):
+        made.take(*(item for item in made.open("relation") if item not in asked))  # which category does it belong to
     for item in made.open("relation"):
         if any(t == ref.type for t, _ in item.of("property")) and not heads:
             continue  # the word is a property of the thing as well
@@ -350,6 +358,8 @@ def _links(made: Composition, refs: tuple[EntityRef, ...], year: int) -> Plan | 
             made.take(item, *heads, *made.open("count"))
             made.take(*(one for one in made.open("relation") if not any(t == ref.type for t, _ in one.of("property"))))
             return Relate(source=ref, year=year, relationship=name, forward=forward, to=other, count=counted)
+    if heads and not made.has("number", "amount"):
+        made.take(*(item for item in made.open("compare_less") if item is made.reading.items[-1]))  # which one is it under
     for one in heads:
         for other, _ in one.of("type"):
             ways = made.view.between(ref.type, other)
@@ -443,7 +453,8 @@ def _description(made: Composition, type: str, refs: tuple[EntityRef, ...], stat
         properties = tuple(
             one for one in made.focus.properties if made.view.property(type, one) is not None
         )  # what was it then
-    if made.has("history") and made.named and not properties and expect is None and _is_yes_or_no(made):
+    again = made.has("history") or (bool(stated) and made.says("pointing") and not made.has("existence", "coverage"))
+    if again and made.named and not properties and expect is None and _is_yes_or_no(made):
         properties = tuple(one for one in made.focus.properties if made.view.property(type, one) is not None)
     if measure == "sum" and any(made.kind(type, one) == "number" for one in properties):
         made.take(*made.open("sum"))  # what does it cost in total
@@ -468,6 +479,10 @@ def _description(made: Composition, type: str, refs: tuple[EntityRef, ...], stat
     if not properties and expect is None and made.has("difference") and (money := made.main_money(type)) is not None:
         properties = (money,)  # how much dearer did it get
     move = next((kind for kind in MOVES if made.has(kind)), None)
+    end = made.end_date(type)
+    if made.has("delayed") and end is not None and expect is None and set(properties) <= {end}:
+        made.take(*made.open("delayed"))
+        properties, move = (end,), "rose"  # was it pushed back
     ends = [one for item in made.reading.of("superlative") for one in item.of("superlative") if one[0] == type]
     if ends and move is None and expect is None and len(refs) == 1 and len(stated) > 1 and _begins_yes_or_no(made):
         properties, move = (ends[0][1],), "rose" if bool(ends[0][2]) != made.has("less") else "fell"
@@ -505,9 +520,15 @@ def _description(made: Composition, type: str, refs: tuple[EntityRef, ...], stat
     history = made.has("history", "each_year") or move is not None or len(stated) > 1 or asks_years or ever
     if made.has("year_word") and not stated and made.reading.has("question_words") and not history:
         history = True
-    when: Literal["first", "last"] | None = None
+    when: Literal["first", "last", "always"] | None = None
     if expect is not None and (history or made.asks("when")):
-        when = "last" if any(-1 in item.of("ordinals") for item in made.reading.items) else "first"
+        when = (
+            "always"
+            if made.says("always")
+            else "last"
+            if any(-1 in item.of("ordinals") for item in made.reading.items)
+            else "first"
+        )
         history = True
     exists = (
         not properties and expect is None and move is None and not history and (made.has("existence") or _is_yes_or_no(made))
@@ -599,9 +620,11 @@ def telling_text(made: Composition, type: str, properties: tuple[str, ...]) -> s
             continue
         if declared.kind == "text":
             return property
-        labels = {language.stem(word) for listed in declared.words.values() for phrase in listed for word in phrase.split()}
+        labels = {
+            language.stem(fold(word)) for listed in declared.words.values() for phrase in listed for word in phrase.split()
+        }
         for one in texts:
-            said = {language.stem(word) for listed in one.words.values() for phrase in listed for word in phrase.split()}
+            said = {language.stem(fold(word)) for listed in one.words.values() for phrase in listed for word in phrase.split()}
             if labels & said - {language.stem(w) for w in language.words.get("small", ())}:
                 return one.name
     if properties:
@@ -609,7 +632,7 @@ def telling_text(made: Composition, type: str, properties: tuple[str, ...]) -> s
     purpose = {language.stem(word) for phrase in language.words.get("purpose", ()) for word in phrase.split()}
     purpose -= {word for word in purpose if any(one.kind == "small" for one in language.phrases.get((word,), ()))}
     for one in texts:
-        said = {language.stem(word) for listed in one.words.values() for phrase in listed for word in phrase.split()}
+        said = {language.stem(fold(word)) for listed in one.words.values() for phrase in listed for word in phrase.split()}
         if said & purpose:
             return one.name
     return None

@@ -126,6 +126,8 @@ def refer(reading: Reading, focus: Focus) -> tuple[Selection | Unknown | None, t
         and reading.has("pronoun_one", "pronoun_many")
         and first == 10_000
     ):
+        if reading.has("scope") and len(focus.entities) == 1:
+            return None, focus.entities, True  # is it the most expensive of all
         return focus.selection, (), True  # and the most expensive one: of those that the last one was the cheapest of
     if many is not None and isinstance(focus.plan, Rank) and 1 < len(focus.entities) == focus.plan.limit:
         type = focus.entities[0].type  # which of those are red: of the five that were ranked
@@ -275,7 +277,10 @@ def _implied(reading: Reading, focus: Focus) -> tuple[Selection | None, tuple[En
         or (reading.has("type", "entity", "coverage", "concept") and not _starts_on(reading))
     ):
         return None, (), False
-    told = reading.has("value", "property", "superlative", "relation", "count", "without", "unknown", "sum", "mean", "median")
+    told = reading.has(
+        *("value", "property", "superlative", "relation", "count", "without", "unknown", "joined", "left"),
+        *("sum", "mean", "median"),
+    )
     if not told or reading.has("type"):
         return None, (), False
     if len(focus.entities) == 1 and not reading.has("value", "count", "superlative", *MEASURES):
@@ -448,24 +453,28 @@ def _in_all_years(made: Composition) -> Plan | None:
 
 
 def _else_of(made: Composition) -> Plan | None:
-    """What else do they run? All that is linked as the thing last spoken of to what was told of it."""
+    """What else do they run? How many projects do they have? What is linked to that which was told of the thing spoken of."""
     focus, reading = made.focus, made.reading
     plan = focus.plan
-    if (
-        not isinstance(plan, Relate)
-        or len(focus.linked) != 1
-        or not made.says("else")
-        or reading.has("entity", "value", "year")
-    ):
+    if not isinstance(plan, Relate) or len(focus.linked) != 1 or reading.has("entity", "property", "superlative"):
         return None
+    source, owner = plan.source.type, focus.linked[0]
     relations = {name for item in reading.of("relation") for name, _ in item.of("relation")}
     types = {type for item in reading.of("type") for type, _ in item.of("type")}
-    if (relations and plan.relationship not in relations) or (types and plan.source.type not in types):
+    theirs = reading.has("pronoun_many") and source in types and owner.type not in types
+    if not (made.says("else") or theirs) or (relations and plan.relationship not in relations):
         return None
-    via, to = made.link(plan.source.type, focus.linked[0].type, next(iter(reading.of("relation")), None))
-    condition = Filter(property="id", value=focus.linked[0].id, via=via, to=to, words=focus.linked[0].name)
-    level = made.view.usual_level(plan.source.type)
-    return Select(of=Selection(type=plan.source.type, years=(plan.year,), level=level, filters=(condition,)))
+    if types and source not in types:
+        return None
+    via, to = made.link(source, owner.type, next(iter(reading.of("relation")), None))
+    condition = Filter(property="id", value=owner.id, via=via, to=to, words=owner.name)
+    years = made.years(source) or (plan.year,)
+    of = Selection(type=source, years=years, level=made.view.usual_level(source), filters=(condition, *made.filters(source)))
+    counted = made.has("count")
+    made.take(*made.open("relation", "type", "count", "list", "other"))
+    if made.left_over():
+        return None
+    return Aggregate(of=of) if counted else Select(of=of)
 
 
 def of_another(reading: Reading, focus: Focus, named: tuple[EntityRef, ...]) -> Plan | None:
@@ -624,6 +633,8 @@ def _number_of_them(reading: Reading, focus: Focus) -> Plan | None:
         return None
     if isinstance(focus.plan, Change):
         return focus.plan.model_copy(update={"count": True})
+    if isinstance(focus.plan, Compare) and focus.plan.how == "share":
+        return focus.plan.sides[0]
     return Aggregate(of=focus.plan.of) if isinstance(focus.plan, Select) else None
 
 
@@ -663,6 +674,8 @@ def _stepped(made: Composition, focus: Focus) -> Plan | None:
         before = plan.model_copy(update={"of": plan.of.model_copy(update={"years": focus.earlier})})
         newer = focus.earlier[-1] < plan.of.years[-1]
         return Compare(sides=(plan, before) if newer else (before, plan), how="change")
+    if isinstance(plan, Aggregate) and focus.figure is not None and made.has("difference", "ratio", "more", "less", "share"):
+        return _held_against_last(made, plan, focus.figure)
     if not isinstance(plan, Describe) or len(plan.entities) != 1 or not plan.properties:
         return None
     type, property = plan.entities[0].type, plan.properties[0]
@@ -674,7 +687,7 @@ def _stepped(made: Composition, focus: Focus) -> Plan | None:
     if len(years) < 2:
         return None
     if _asks_step(made):
-        made.take(*made.open("difference", "rose", "fell", "changed", "pronoun_one"))
+        made.take(*made.open("difference", "rose", "fell", "changed", "pronoun_one", "share", "count", "more", "less"))
         return _step_between(plan, type, property, years)
     way = (
         "rose" if made.has("more", "compare_greater", "rose") else "fell" if made.has("less", "compare_less", "fell") else None
@@ -683,6 +696,20 @@ def _stepped(made: Composition, focus: Focus) -> Plan | None:
         made.take(*made.open("more", "less", "compare_greater", "compare_less", "rose", "fell", "pronoun_one"))
         return plan.model_copy(update={"years": years, "history": True, "direction": way, "expect": None, "when": None})
     return None
+
+
+def _held_against_last(made: Composition, plan: Aggregate, before: Aggregate) -> Compare | None:
+    """The difference between the two? Which is more? The last two figures beside each other."""
+    silent = {"difference", "ratio", "more", "less", "small", "number", "numbers", "pronoun_one", "pronoun_many", "detail"}
+    silent |= {"question_words", "follow_up", "also", "range", "yes_or_no", "filler", "between", "compare", "share", "count"}
+    if not _only_has(made.reading, silent) or (made.has("share", "count") and not made.has("difference", "more", "less")):
+        return None
+    how: Literal["difference", "ratio"] = "ratio" if made.has("ratio") else "difference"
+    first: Literal["most", "least"] | None = None
+    if made.asks("what") and made.has("more", "less"):
+        first = "most" if made.has("more") else "least"
+    made.take(*made.reading.items)
+    return Compare(sides=(plan, before), how=how, first=first)
 
 
 def _with_other_year(made: Composition, plan: Select | Aggregate) -> Compare | None:
@@ -709,6 +736,8 @@ def _with_other_year(made: Composition, plan: Select | Aggregate) -> Compare | N
 
 def _asks_step(made: Composition) -> bool:
     """Whether the step between two figures is asked for: by how much, how much did it rise."""
+    if made.has("share") and made.has("more", "less"):
+        return True  # how many percent more is that
     return made.has("difference") or ((made.asks("how_much") or made.has("detail")) and made.has("rose", "fell", "changed"))
 
 
@@ -773,6 +802,8 @@ def _is_fragment(reading: Reading) -> bool:
         return True  # versus the red ones?
     if opened and _is_complete(reading):
         return False
+    if opened and reading.has("group") and reading.has("property") and not reading.has("entity", "value", "type"):
+        return True  # now by cost instead of number
     if opened:
         lists = lead.has("only") and not reading.has("missing", "share", "compare", "difference")
         return not operations or len(reading.tokens) <= 4 or lists
@@ -852,7 +883,11 @@ def _another_side(plan: Compare, added: tuple[Filter, ...]) -> Compare | None:
     """And the military ones? After two sets that one condition tells apart, the first of them beside a third."""
     subject = (added[0].property, added[0].via, added[0].to)
     held = [one for side in plan.sides for one in side.of.filters if (one.property, one.via, one.to) == subject]
-    if plan.how not in ("side_by_side", "difference", "ratio") or len(added) != 1 or len({str(one.value) for one in held}) != len(plan.sides):
+    if (
+        plan.how not in ("side_by_side", "difference", "ratio")
+        or len(added) != 1
+        or len({str(one.value) for one in held}) != len(plan.sides)
+    ):
         return None
     first = plan.sides[0]
     return plan.model_copy(update={"sides": (first, _with_filters(first, added, held=True))})
@@ -1018,6 +1053,7 @@ def _changed_set(made: Composition, plan: Select | Aggregate | Rank | Change, ty
         case Aggregate():
             updated = plan.model_copy(update={"of": of, "group_by": groups or plan.group_by})
             if properties:
+                made.take(*made.open("count"))
                 kind = plan.measure if plan.measure != "count" else "sum"
                 updated = updated.model_copy(update={"property": properties[0], "measure": kind})
             return updated

@@ -132,8 +132,9 @@ async def _expected(found: Finding, plan: Describe, expect: Filter, twin: TwinRe
     by_thing: dict[int, list[bool | None]] = defaultdict(list)
     for row in told:
         by_thing[row["thing"]].append(row["holds"])
-    each = [True if True in its else None if None in its else False for its in by_thing.values()]
-    when = (years[0] if plan.when == "first" else years[-1]) if plan.when and years else None
+    first, other = (False, True) if plan.when == "always" else (True, False)
+    each = [first if first in its else None if None in its else other for its in by_thing.values()]
+    when = (years[0] if plan.when == "first" else years[-1]) if plan.when in ("first", "last") and years else None
     unknown = sum(row["holds"] is None for row in told)
     return replace(
         found,

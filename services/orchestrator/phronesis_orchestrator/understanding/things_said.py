@@ -149,7 +149,7 @@ def _verdict(finding: Finding, plan: Describe, words: Wording) -> str:
         return words.phrase("affirmed")
     if plan.expect is None and plan.direction is None:
         return ""
-    if plan.when is not None:
+    if plan.when in ("first", "last"):
         if finding.when is None:
             return words.sentence("describe/never")
         return words.sentence(f"describe/{plan.when}", in_years=words.in_years((finding.when,)))
@@ -331,8 +331,13 @@ def _concept(plan: Coverage, words: Wording) -> str:
     if plan.term in [one.name for one in schema.view.relationships]:
         one = schema.relationship(str(plan.term))
         ends = {"sources": one.sources, "targets": one.targets}
-        named = {key: words.listed((words.type(type) for type in types), "or") for key, types in ends.items()}
+        named = {key: words.listed((f"{words.type(type)} ({type})" for type in types), "or") for key, types in ends.items()}
         return words.sentence("concept/relationship", verb=words.verb(one.name, True), name=one.name, **named)
+    if plan.term == "types":
+        types = words.listed(f"{words.type(one.name)} ({one.name})" for one in schema.view.types)
+        return words.sentence("concept/types", n=len(schema.view.types), names=types)
+    if plan.term in words.raw("concept/gaps"):
+        return words.sentence("concept/gap_kind", kind=plan.term, meaning=words.phrase(f"concept/gaps/{plan.term}"))
     names = {kind: f"{name} ({kind})" if kind[:1].isupper() else name for kind, name in words.raw("gaps/kinds").items()}
     kinds = [f"{name}: {words.phrase(f'concept/gaps/{kind}')}" for kind, name in names.items()]
     return f"{words.sentence('concept/gap')}\n\n{words.lines(kinds)}"
@@ -343,7 +348,9 @@ def _type_meaning(type: str, words: Wording) -> str:
     said = [words.sentence("concept/type", type=capitalized(words.type(type)))]
     if one.levels:
         said.append(
-            words.sentence("concept/levels", levels=words.listed(words.type(type, level) for level in sorted(one.levels)))
+            words.sentence(
+                "concept/levels", levels=words.listed(f"{words.type(type, level)} ({level})" for level in sorted(one.levels))
+            )
         )
     if one.properties:
         said.append(
@@ -389,4 +396,7 @@ def _values(finding: Finding, type: str, name: str, words: Wording) -> Written:
     lines = [words.phrase("coverage/year_line", year=row[values["property"]], n=words.number(row[count])) for row in rows]
     title = capitalized(values["property"])
     drawn = (draw_column(title, values["property"], count, rows), draw_table(title, rows))
-    return Written(f"{words.sentence('coverage/values', **values)}\n\n{words.lines(lines)}", (), rows, stats, drawn)
+    text = f"{words.sentence('coverage/values', **values)}\n\n{words.lines(lines)}"
+    if choices := words.schema.property(type, name).choices:
+        text += f"\n\n{words.sentence('concept/choices', values=words.listed(choices))}"
+    return Written(text, (), rows, stats, drawn)

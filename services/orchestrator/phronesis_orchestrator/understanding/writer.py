@@ -233,7 +233,8 @@ def _rank(finding: Finding, plan: Rank, words: Wording) -> Written:
     details = [_details(row, finding, of.type, of.years, words) for row in finding.rows]
     verdict = ""
     if plan.expect is not None:
-        leads = first["name"] == plan.expect.name and len({row["value"] for row in finding.rows[:2]}) > 1
+        alone = len(rows) == 1 or len({row["value"] for row in finding.rows[:2]}) > 1
+        leads = first["name"] == plan.expect.name and alone
         verdict = words.phrase("affirmed" if leads else "denied") + " "
     if len(rows) == 1:
         key = "rank/one" if plan.position == 1 else "rank/at"
@@ -246,6 +247,11 @@ def _rank(finding: Finding, plan: Rank, words: Wording) -> Written:
         listed = (f"{row['name']}{more}: **{value(row)}**" for row, more in zip(finding.rows, details, strict=True))
         key = "rank/many" if plan.position == 1 else "rank/many_at"
         text = f"{words.sentence(key, position=plan.position, **values)}\n\n{words.lines(listed)}"
+        if plan.together is not None and plan.by is not None:
+            known = [float(row["value"]) for row in finding.rows[: plan.limit]]
+            figure = sum(known) / (len(known) if plan.together == "mean" else 1)
+            figure_said = words.amount(round(figure, 6), words.unit(of.type, plan.by))
+            text = f"{words.sentence(f'rank/{plan.together}', n=len(known), value=figure_said, property=name)} {text}"
     unpublished = (
         (words.sentence("rank/unpublished", finding.unknown, total=words.number(finding.total)),) if finding.unknown else ()
     )

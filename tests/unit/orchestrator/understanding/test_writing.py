@@ -276,9 +276,11 @@ def test_a_concept_is_told_from_the_ontology() -> None:
         "“state” is what is on record of vessels. Its values are, in their order: Sound, Worn and Wrecked."
     )
     assert "- built at yards" in said(Finding(), Coverage(about="concept", type="Vessel")).text
-    assert (
-        said(Finding(), Coverage(about="concept", term="BUILT_AT")).text == "“built at” (BUILT_AT) leads from vessels to yards."
+    assert said(Finding(), Coverage(about="concept", term="BUILT_AT")).text == (
+        "“built at” (BUILT_AT) leads from vessels (Vessel) to yards (Yard)."
     )
+    assert said(Finding(), Coverage(about="concept", term="ChainBreak")).text.startswith("ChainBreak is a kind of gap")
+    assert said(Finding(), Coverage(about="concept", term="types")).text.startswith("The ontology has **")
     assert "never zero" in said(Finding(), Coverage(about="concept", term="gap")).text
 
 
