@@ -28,7 +28,7 @@ from .executor import execute
 from .finding import Finding, confidence
 from .language import detect, fold, languages
 from .lexicon import Lexicon
-from .personal import PersonalAnswer, answer_about_user, recall
+from .personal import PersonalAnswer, answer_about_user, forget_confirmed, recall
 from .plan import (
     DATA_PLANS,
     MAX_ENTITIES,
@@ -169,10 +169,40 @@ class _Answering:
         reads_twin = lexicon is not None and self._may_read(AnswerSource.TWIN)
         schema = Schema(lexicon.view.ontology) if lexicon is not None and reads_twin else EMPTY_SCHEMA
         words = Wording(schema, self._language.name)
-        in_parts = await self._in_parts(understood, lexicon, schema) if lexicon is not None and reads_twin else None
-        answer = in_parts or await self._by_kind(understood, lexicon, schema, words)
+        answer = await self._on_forgetting(understood, words)
+        if answer is None and lexicon is not None and reads_twin:
+            answer = await self._in_parts(understood, lexicon, schema)
+        if answer is None:
+            answer = self._keeping_silent(await self._by_kind(understood, lexicon, schema, words), words)
         with self._phase("IV answer"):
             return self._complete(answer, understood, words)
+
+    async def _on_forgetting(self, understood: Understood, words: Wording) -> RuleAnswer | None:
+        """What the person says to what would be forgotten: yes, or no; `None` where they speak of something else."""
+        ids, said = self._turn.focus.to_forget, " ".join(token.folded for token in self._language.tokens(self._text))
+        if not ids or said not in self._language.cues("confirms") | self._language.cues("refuses"):
+            return None
+        focus = self._turn.focus.model_copy(update={"to_forget": ()})
+        if said in self._language.cues("refuses"):
+            return self._said(understood, Written(words.sentence("personal/not_forgotten")), "A", _SAID, focus=focus)
+        try:
+            told = await forget_confirmed(self._running, ids, words)
+        except ServiceError as error:
+            log.warning("what was confirmed cannot be forgotten now: %s", error.code)
+            self._running.degrade("memory")
+            return self._said(understood, Written(words.sentence("personal/not_forgotten_now")), "A", _NO_ANSWER)
+        return self._said(understood, Written(told), "A", _SAID, focus=focus)
+
+    def _keeping_silent(self, answer: RuleAnswer, words: Wording) -> RuleAnswer:
+        """An answer that does not tell what the person asked to forget, whether they confirmed it or not."""
+        waiting = self._turn.focus.to_forget
+        plan = answer.understood.plan
+        if not waiting or (isinstance(plan, AboutUser) and plan.action == "forget"):
+            return answer
+        if any(source.id in waiting for source in answer.sources):
+            return self._said(answer.understood, Written(words.sentence("personal/waits")), "A", _NO_ANSWER)
+        kept = (answer.focus or self._turn.focus).model_copy(update={"to_forget": waiting})
+        return replace(answer, focus=kept)
 
     def _phase(self, name: str) -> AbstractContextManager[object]:
         """A phase of the turn; beside a model, its phases are the ones that count."""
@@ -254,6 +284,9 @@ class _Answering:
             if told is not None:
                 return told
         self._vague = lexicon is not None and self._is_vague(plan, lexicon)
+        mended = bool(understood.notes) and len(self._text.split()) <= _FEW + 1
+        if self._turn.focus.personal and isinstance(plan, DATA_PLANS) and (self._vague or mended):
+            return self._said(understood, Written(words.sentence("personal/never_told")), "A", _NO_ANSWER)
         quoted = self._turn.focus.quoted
         if quoted is not None and quoted.kind in ATTACHED and self._asks_place():
             return self._said(understood, Written(words.sentence("quoted_place", title=quoted.label)), "A", _QUOTED_SURE)
@@ -315,7 +348,8 @@ class _Answering:
 
     def _is_vague(self, plan: Plan, lexicon: Lexicon) -> bool:
         """Whether a plan takes all things of a type that the message does not name: add up all the budgets; who is new?"""
-        if not isinstance(plan, Select | Aggregate | Rank | Change) or plan.of.filters or plan.of.among:
+        of_set = isinstance(plan, Select | Aggregate | Rank | Change) and not plan.of.filters and not plan.of.among
+        if not of_set and not (isinstance(plan, Coverage) and plan.about == "years" and plan.type is None):
             return False
         tokens = self._language.tokens(self._text)
         return not any(sense.kind == "type" for token in tokens for sense in lexicon.look_up((token.stem,)))
@@ -390,6 +424,8 @@ class _Answering:
             return None
         if self._turn.focus.plan is not None and len(self._text.split()) <= _FEW + 1 and not is_own(self._text, self._language):
             return None  # only the largest three: a follow-up that was not understood
+        if self._language.recognise(self._text, "order") is not None:
+            return None  # call me a taxi
         told = AboutUser(action="remember", text=self._text[:4_000])
         found = await answer_about_user(self._running, told, self._language, words)
         return self._personal(understood, found, words) if found is not None else None
@@ -695,7 +731,12 @@ class _Answering:
         sources = tuple(
             Source(id=one.id, type="fact", title=one.title, score=1.0, snippet=one.text[:240]) for one in found.facts
         )
-        focus = self._turn.focus.model_copy(update={"personal": True, "quoted": None, "language": words.language})
+        plan = understood.plan
+        going = isinstance(plan, AboutUser) and plan.action == "forget"
+        to_forget = tuple(one.id for one in found.facts) if going else self._turn.focus.to_forget
+        focus = self._turn.focus.model_copy(
+            update={"personal": True, "quoted": None, "language": words.language, "to_forget": to_forget}
+        )
         return self._said(understood, Written(found.text), "A", found.sure, sources=sources, focus=focus)
 
     async def _quote(self, asked: str, passages: Sequence[Passage], **more: Any) -> tuple[Quote, ...]:

@@ -254,6 +254,11 @@ def _number(value: object) -> float | None:
 async def compare(plan: Compare, twin: TwinReader) -> Finding:
     """Figures side by side, and what they make together."""
     figures = tuple(await asyncio.gather(*(_side(side, twin) for side in plan.sides)))
+    years = tuple(sorted({year for side in plan.sides for year in side.of.years}))
+    if all(one.total == 0 for one in figures):
+        none = await nothing(plan.sides[0].of.model_copy(update={"years": years}), twin)
+        if any(note.key == "no_data" for note in none.notes):
+            return none
     first, second = (_number(one.value) for one in figures[:2])
     value, percent = _together(plan.how, first, second)
     counted = sum(one.total for side, one in zip(plan.sides, figures, strict=True) if side.property is None)

@@ -9,6 +9,7 @@ from datetime import datetime
 from phronesis_contracts import ServiceError
 from phronesis_contracts.facts import (
     ASK_FACTS,
+    FORGET_FOR_GOOD,
     LEARN,
     LIST_FACTS,
     PREVIEW_FORGETTING,
@@ -23,7 +24,7 @@ from phronesis_contracts.facts import (
 
 from ..turns.execution import TurnRun
 from .language import Language
-from .plan import AboutUser
+from .plan import MAX_TO_FORGET, AboutUser
 from .wording import Wording
 
 
@@ -151,15 +152,26 @@ async def _learnt(running: TurnRun, plan: AboutUser, language: Language, words: 
 
 
 async def _to_forget(running: TurnRun, plan: AboutUser, language: Language, words: Wording) -> PersonalAnswer | None:
-    """What would go: forgetting for good is the person's own call, with a preview, and no sentence does it."""
+    """What would go. Forgetting for good is the person's own call: they are shown it, and confirm."""
     found = await ask_facts(running, plan.text, language.name)
-    ids = tuple(one.fact.id for one in found.facts)
+    ids = tuple(one.fact.id for one in found.facts)[:MAX_TO_FORGET]
     if not ids:
         return PersonalAnswer(words.sentence("personal/nothing_to_forget"), _DONE)
     preview = await running.neighbours.ask(running.claim.who, PREVIEW_FORGETTING, ForgetFor(ids=ids))
     lines = words.lines(one.text for one in preview.facts)
-    how = words.sentence("personal/forget", command=f"phronesis memory forget {' '.join(ids)}")
+    how = words.sentence("personal/forget")
     return PersonalAnswer(f"{words.sentence('personal/would_go')}\n\n{lines}\n\n{how}", _DONE, _cited(preview.facts))
+
+
+async def forget_confirmed(running: TurnRun, ids: tuple[str, ...], words: Wording) -> str:
+    """Remove for good what the person was shown and has confirmed, and say so.
+
+    Raises:
+        ServiceError: memory does not answer; nothing is removed then.
+    """
+    claim = running.claim
+    await running.neighbours.ask(claim.who, FORGET_FOR_GOOD, ForgetFor(ids=ids), key=f"{claim.turn_id}/forget")
+    return words.sentence("personal/forgotten", len(ids))
 
 
 def _cited(facts: object) -> tuple[CitedFact, ...]:

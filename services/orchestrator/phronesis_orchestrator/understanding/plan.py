@@ -19,6 +19,7 @@ MAX_ENTITIES = 60
 """Things that one plan names, and that a conversation keeps in mind."""
 MAX_FILTERS = 8
 MAX_SIDES = 6
+MAX_TO_FORGET = 20
 """Sets that are compared side by side."""
 
 Operator = Literal["=", "<>", "<", "<=", ">", ">=", "in", "contains", "unknown", "known", "linked", "unlinked"]
@@ -375,6 +376,8 @@ class Focus(Message):
     """Where the last answer was quoted, and not read from the twin: a follow-up is looked for there first."""
     personal: bool = False
     """Whether the last answer was about the person: “and the colour?” is then first asked of what they said."""
+    to_forget: tuple[str, ...] = Field(default=(), max_length=MAX_TO_FORGET)
+    """Ids of the facts that the person asked to forget and has not confirmed yet: they are left out until then."""
 
 
 NO_FOCUS = Focus()

@@ -330,6 +330,8 @@ def _of_data(text: str, lexicon: Lexicon, focus: Focus, spoken: bool) -> Underst
     if isinstance(base, Unknown):
         spoken = spoken or focus.plan is not None or bool(focus.entities) or focus.quoted is not None or focus.personal
         of_data = reading.has(*_OF_DATA)
+        if base.reason == "reference" and not spoken and _names_unknown(reading):
+            return result(Unknown(reason="words", words=text[:300]), 1.0, False)  # the Garden Bridge: when does it open?
         if base.reason == "reference" and not spoken and not of_data:
             return result(Unknown(reason="scope", words=text[:300]), 1.0, False)  # nothing was spoken of: will it rain?
         return result(base, 1.0, True)
@@ -356,7 +358,10 @@ def _of_data(text: str, lexicon: Lexicon, focus: Focus, spoken: bool) -> Underst
         topics = [item.of("type")[0][0] for item in reading.of("type")]
         if len(set(topics)) == 1 and not reading.has("value", "entity"):
             about["topic"] = topics[0]
-        missed = result(problem.plan.model_copy(update={"detail": {**problem.plan.detail, **about}}), 1.0, leans)
+        missing = problem.plan
+        if missing.reason == "ambiguous" and strange and not focus.plan:
+            missing = Unknown(reason="words", words=made.left_over()[:300] or text[:300])  # it asks for something else as well
+        missed = result(missing.model_copy(update={"detail": {**missing.detail, **about}}), 1.0, leans)
         refs = distinct(ref for item in reading.of("entity") for refs in item.of("entity")[:1] for ref in refs)
         strays = bool(strange) and problem.plan.reason == "words" and not (points or reading.has("pronoun_many", "pronoun_one"))
         of_it = len(refs) == 1 and set(topics) <= {refs[0].type}  # a condition on others is not what was asked about
@@ -368,6 +373,12 @@ def _of_data(text: str, lexicon: Lexicon, focus: Focus, spoken: bool) -> Underst
         return result(Unknown(reason="reference", words=text[:200]), 1.0, True)
     understood = result(plan, made.certainty, leans, tuple(made.notes))
     return understood.model_copy(update={"passed": tuple(made.passed)})
+
+
+def _names_unknown(reading: Reading) -> bool:
+    """Whether a word in capitals that nothing explains stands before a pronoun: it is what the pronoun stands for."""
+    pronoun = next((item.at for item in reading.of("pronoun_one", "pronoun_many")), 0)
+    return any(not item.senses and item.text[:1].isupper() for item in reading.items if item.at < pronoun)
 
 
 def _points_nowhere(reading: Reading, plan: Plan) -> bool:

@@ -8,8 +8,20 @@ from typing import Any
 import pytest
 
 from phronesis_contracts import Unavailable
+from phronesis_contracts.deletions import DeletionState
 from phronesis_contracts.documents import COMPARE_TEXTS, ComparedTexts, CompareTexts
-from phronesis_contracts.facts import ASK_FACTS, AnsweredFacts, AnsweringFact, AskFacts, Fact, FactKind, Origin
+from phronesis_contracts.facts import (
+    ASK_FACTS,
+    FORGET_FOR_GOOD,
+    AnsweredFacts,
+    AnsweringFact,
+    AskFacts,
+    Fact,
+    FactKind,
+    ForgetFor,
+    Forgetting,
+    Origin,
+)
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.media import ExtractedText, MediaKind
 from phronesis_contracts.memory import AugmentedMemoryContext, ContextItem, ItemKind
@@ -255,6 +267,45 @@ async def test_a_short_follow_up_to_what_was_about_the_speaker_is_asked_of_what_
     neighbours = FakeNeighbours(memory=NOTHING, owners={ASK_FACTS.subject: asked})
     reply = await answered("and the colour?", neighbours, history=said, focus=Focus(personal=True))
     assert reply.user_response.endswith("You said: orange is the colour now.")
+
+
+KNOWN = AnsweredFacts(known=True, understood=True, facts=(ORANGE,))
+
+
+async def test_what_a_person_asked_to_forget_is_left_out_until_they_confirm() -> None:
+    neighbours = FakeNeighbours(memory=NOTHING, owners={ASK_FACTS.subject: KNOWN})
+    reply = await answered("what is my favourite colour?", neighbours, focus=Focus(to_forget=("f1",)))
+    assert (reply.user_response.startswith("You asked me to forget that"), reply.sources) == (True, ())
+
+
+async def test_another_fact_is_told_while_one_waits_to_be_forgotten() -> None:
+    neighbours = FakeNeighbours(memory=NOTHING, owners={ASK_FACTS.subject: KNOWN})
+    reply = await answered("what is my favourite colour?", neighbours, focus=Focus(to_forget=("f2",)))
+    assert reply.user_response == "You said: orange is the colour now."
+
+
+@pytest.mark.parametrize(
+    ("said", "gone", "told"),
+    [
+        ("Yes, forget it.", [("f1",)], "Forgotten for good, with the message in which you said it."),
+        ("keep it", [], "Nothing was forgotten."),
+    ],
+)
+async def test_a_forgetting_begins_once_the_person_confirms_it(said: str, gone: list[tuple[str, ...]], told: str) -> None:
+    forgotten: list[tuple[str, ...]] = []
+
+    def forget(request: ForgetFor) -> Forgetting:
+        forgotten.append(request.ids)
+        return Forgetting(forgetting_id="g1", state=DeletionState.PENDING, requested_at=_WHEN)
+
+    neighbours = FakeNeighbours(memory=NOTHING, owners={FORGET_FOR_GOOD.subject: forget})
+    reply = await answered(said, neighbours, focus=Focus(to_forget=("f1",)))
+    assert (reply.user_response, forgotten) == (told, gone)
+
+
+async def test_yes_forgets_nothing_that_was_not_shown_before() -> None:
+    reply = await answered("Yes, forget it.", FakeNeighbours(memory=NOTHING))
+    assert "Forgotten" not in reply.user_response
 
 
 async def test_what_only_comes_near_is_not_told_as_the_answer() -> None:
