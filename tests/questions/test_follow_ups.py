@@ -112,6 +112,7 @@ async def test_a_follow_up_is_answered_of_what_was_spoken_of(
         ("Which DWP projects were there in 2021?", "which had no rating", "the sum of the others"),
         ("which project is most over its baseline",),
         ("share of red by department",),
+        ("How much money is there for the project?",),
         ("Will HS2 ever get to Scotland?",),
         ("The Garden Bridge: when does it open?",),
         ("call me a taxi to Heathrow",),

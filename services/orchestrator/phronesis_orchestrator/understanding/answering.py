@@ -173,7 +173,7 @@ class _Answering:
         if answer is None and lexicon is not None and reads_twin:
             answer = await self._in_parts(understood, lexicon, schema)
         if answer is None:
-            answer = self._keeping_silent(await self._by_kind(understood, lexicon, schema, words), words)
+            answer = self._keeping_silent(await self._by_kind(understood, lexicon, schema, words))
         with self._phase("IV answer"):
             return self._complete(answer, understood, words)
 
@@ -193,14 +193,12 @@ class _Answering:
             return self._said(understood, Written(words.sentence("personal/not_forgotten_now")), "A", _NO_ANSWER)
         return self._said(understood, Written(told), "A", _SAID, focus=focus)
 
-    def _keeping_silent(self, answer: RuleAnswer, words: Wording) -> RuleAnswer:
-        """An answer that does not tell what the person asked to forget, whether they confirmed it or not."""
+    def _keeping_silent(self, answer: RuleAnswer) -> RuleAnswer:
+        """An answer after which the facts that the person asked to forget are left out as before."""
         waiting = self._turn.focus.to_forget
         plan = answer.understood.plan
         if not waiting or (isinstance(plan, AboutUser) and plan.action == "forget"):
             return answer
-        if any(source.id in waiting for source in answer.sources):
-            return self._said(answer.understood, Written(words.sentence("personal/waits")), "A", _NO_ANSWER)
         kept = (answer.focus or self._turn.focus).model_copy(update={"to_forget": waiting})
         return replace(answer, focus=kept)
 
@@ -296,6 +294,8 @@ class _Answering:
             if found is not None:
                 return found
             points = isinstance(plan, Unknown) and (plan.reason == "reference" or self._says_it())
+            in_text = quoted.kind in ATTACHED and isinstance(plan, DATA_PLANS) and not understood.leans
+            points = points or (in_text and self._says_it())  # what does it say on pensions
             if points or (self._vague and quoted.kind in ATTACHED):
                 if quoted.kind in ATTACHED:
                     passages = await self._document_passages(self._with_question_before(), quoted.id)
@@ -324,6 +324,14 @@ class _Answering:
             case Talk():
                 return self._talk(understood, plan, words)
             case AboutUser():
+                of_document = quoted is not None and quoted.kind in ATTACHED
+                if of_document and plan.action == "remember" and not plan.explicit:
+                    found = await self._from_passages(understood, words, self._text)  # whom do I write to about the glasses
+                    spoken = {token.folded for token in self._language.tokens(self._text)}
+                    if found is None and spoken & (self._language.cues("who") | self._language.cues("sort")):
+                        found = await self._unknown(understood, Unknown(reason="empty", words=self._text[:200]), schema, words)
+                    if found is not None:
+                        return found
                 return await self._about_user(understood, plan, lexicon, schema, words)
             case Compose() if self._from_memory_first(plan):
                 found = await self._searched(understood, words)
@@ -351,8 +359,10 @@ class _Answering:
         of_set = isinstance(plan, Select | Aggregate | Rank | Change) and not plan.of.filters and not plan.of.among
         if not of_set and not (isinstance(plan, Coverage) and plan.about == "years" and plan.type is None):
             return False
-        tokens = self._language.tokens(self._text)
-        return not any(sense.kind == "type" for token in tokens for sense in lexicon.look_up((token.stem,)))
+        tokens, plural = self._language.tokens(self._text), self._language.words.get("plural_endings", ())
+        nouns = [n for n, one in enumerate(tokens) if any(s.kind == "type" for s in lexicon.look_up((one.stem,)))]
+        the_one = self._language.cues("the_one")
+        return all(n and tokens[n - 1].folded in the_one and not tokens[n].folded.endswith(plural) for n in nouns)
 
     def _only_hands_over(self, plan: Plan) -> bool:
         """Whether a message with a document asks nothing of it yet: minutes attached, can you look through this contract?"""
@@ -361,8 +371,11 @@ class _Answering:
         told = telling(self._language.tokens(self._text), self._language)
         documents = self._language.cues("handed") | set(self._language.words.get("document", ()))
         words = {token.folded for token in self._language.tokens(self._text)}
-        asks = self._asks() or bool(words & (self._language.cues("sort") | self._language.cues("opens")))
-        asks = asks or self._asks_figure() or bool(words & self._language.cues("wants"))
+        question = words & {word for name in ("sort", "opens", "who") for word in self._language.cues(name)}
+        if question and not told:
+            return False  # days off per year, what do I get
+        asks = self._asks() or bool(question) or self._asks_figure()
+        asks = asks or bool(words & (self._language.cues("wants") | self._language.cues("please")))
         return not asks or all(token.folded in documents for token in told)
 
     def _from_memory_first(self, plan: Compose) -> bool:
@@ -404,7 +417,7 @@ class _Answering:
     ) -> RuleAnswer:
         if not self._may_read(AnswerSource.MEMORY):
             return await self._not_a_source(understood, words, AnswerSource.MEMORY)
-        found = await answer_about_user(self._running, plan, self._language, words)
+        found = await answer_about_user(self._running, plan, self._language, words, self._turn.focus.to_forget)
         if (found is None or not found.facts or found.near) and plan.action == "recall":
             if (told := await self._from_passages(understood, words, self._text)) is not None:
                 return told
@@ -422,10 +435,15 @@ class _Answering:
         """What the person told, kept; `None` where the message asks for something, or tells nothing to keep."""
         if self._wants_data(understood.plan) or self._asks() or not self._quotes or not self._may_read(AnswerSource.MEMORY):
             return None
+        quoted = self._turn.focus.quoted
+        on_document = bool(self._turn.media_text) or (quoted is not None and quoted.kind in ATTACHED)
+        if on_document and not is_own(self._text, self._language):
+            return None  # last day to tell them: it is asked of the document that is spoken of
         if self._turn.focus.plan is not None and len(self._text.split()) <= _FEW + 1 and not is_own(self._text, self._language):
             return None  # only the largest three: a follow-up that was not understood
-        if self._language.recognise(self._text, "order") is not None:
-            return None  # call me a taxi
+        asked = self._language.cues("please") & {token.folded for token in self._language.tokens(self._text)}
+        if asked or self._language.recognise(self._text, "order") is not None:
+            return None  # hobbies of mine, please; call me a taxi
         told = AboutUser(action="remember", text=self._text[:4_000])
         found = await answer_about_user(self._running, told, self._language, words)
         return self._personal(understood, found, words) if found is not None else None
@@ -534,8 +552,9 @@ class _Answering:
     def _asks_place(self) -> bool:
         """Whether a message asks for nothing but where the answer before stands."""
         tokens = self._language.tokens(self._text)
-        places = self._language.cues("place")
-        return any(one.folded in places for one in tokens) and not telling(tokens, self._language) and not self._asks_figure()
+        places, said = self._language.cues("place"), {one.folded for one in tokens}
+        other = (self._language.cues("opens") | self._language.cues("who") | self._language.cues("when")) - places
+        return bool(said & places) and not said & other and not telling(tokens, self._language) and not self._asks_figure()
 
     def _goes_on(self, understood: Understood) -> bool:
         """Whether a message is short, and begins as a follow-up does or is a question that says too little by itself."""
@@ -718,7 +737,8 @@ class _Answering:
             return None
         try:
             if asked not in self._recalled:  # one message may come back to it, less strictly
-                self._recalled[asked] = await recall(self._running, asked, self._language, words)
+                waiting = self._turn.focus.to_forget
+                self._recalled[asked] = await recall(self._running, asked, self._language, words, waiting)
         except ServiceError as error:
             log.warning("the facts of the user cannot be asked: %s", error.code)
             self._running.degrade("memory")

@@ -87,14 +87,20 @@ class PersonalAnswer:
     """Whether it is only what comes nearest to the question."""
 
 
-async def answer_about_user(running: TurnRun, plan: AboutUser, language: Language, words: Wording) -> PersonalAnswer | None:
-    """Recall, list, learn, correct, or name what would be forgotten; `None` where the message is about something else."""
+async def answer_about_user(
+    running: TurnRun, plan: AboutUser, language: Language, words: Wording, waiting: tuple[str, ...] = ()
+) -> PersonalAnswer | None:
+    """Recall, list, learn, correct, or name what would be forgotten; `None` where the message is about something else.
+
+    Args:
+        waiting: ids of facts that the person asked to forget; they are left out.
+    """
     try:
         match plan.action:
             case "recall":
-                return await recall(running, plan.text, language, words)
+                return await recall(running, plan.text, language, words, waiting)
             case "list":
-                return await _listed(running, words)
+                return await _listed(running, words, waiting)
             case "remember" | "correct":
                 return await _learnt(running, plan, language, words)
             case "forget":
@@ -105,34 +111,45 @@ async def answer_about_user(running: TurnRun, plan: AboutUser, language: Languag
         return None
 
 
-async def recall(running: TurnRun, question: str, language: Language, words: Wording) -> PersonalAnswer | None:
+async def recall(
+    running: TurnRun, question: str, language: Language, words: Wording, waiting: tuple[str, ...] = ()
+) -> PersonalAnswer | None:
     """What the person said that answers a question, or comes near to it; `None` where it asks for nothing of theirs.
+
+    Args:
+        waiting: ids of facts that the person asked to forget; they are left out.
 
     Raises:
         ServiceError: memory does not answer.
     """
     found = await ask_facts(running, question, language.name)
+    facts, near = ([one for one in some if one.fact.id not in waiting] for some in (found.facts, found.near))
+    if found.known and found.facts and not facts:
+        return PersonalAnswer(words.sentence("personal/waits"), 0.0)
     if found.known:
-        text = " ".join(one.words for one in found.facts)
-        sure = round(min((one.confidence for one in found.facts), default=_SURE), 3)
-        return PersonalAnswer(text, sure, _cited(one.fact for one in found.facts))
+        text = " ".join(one.words for one in facts)
+        sure = round(min((one.confidence for one in facts), default=_SURE), 3)
+        return PersonalAnswer(text, sure, _cited(one.fact for one in facts))
+    if near:
+        said = words.sentence("personal/near", said=" ".join(one.words for one in near))
+        sure = min(one.confidence for one in near)
+        return PersonalAnswer(said, sure, _cited(one.fact for one in near), near=True)
     if found.near:
-        said = words.sentence("personal/near", said=" ".join(one.words for one in found.near))
-        sure = min(one.confidence for one in found.near)
-        return PersonalAnswer(said, sure, _cited(one.fact for one in found.near), near=True)
+        return PersonalAnswer(words.sentence("personal/waits"), 0.0)
     if found.understood:
         return PersonalAnswer(words.sentence("personal/never_told"), 0.0)
     return None
 
 
-async def _listed(running: TurnRun, words: Wording) -> PersonalAnswer:
+async def _listed(running: TurnRun, words: Wording, waiting: tuple[str, ...]) -> PersonalAnswer:
     found = await running.neighbours.ask(running.claim.who, LIST_FACTS, ListFacts(limit=_LISTED))
-    if not found.facts:
+    facts = [one for one in found.facts if one.id not in waiting]
+    if not facts:
         return PersonalAnswer(words.sentence("personal/nothing"), _DONE)
-    lines = words.lines(one.text for one in found.facts)
+    lines = words.lines(one.text for one in facts)
     more = found.total - len(found.facts)
     rest = "\n\n" + words.sentence("personal/more", more) if more > 0 else ""
-    return PersonalAnswer(f"{words.sentence('personal/list')}\n\n{lines}{rest}", _DONE, _cited(found.facts))
+    return PersonalAnswer(f"{words.sentence('personal/list')}\n\n{lines}{rest}", _DONE, _cited(facts))
 
 
 async def _learnt(running: TurnRun, plan: AboutUser, language: Language, words: Wording) -> PersonalAnswer | None:
@@ -154,7 +171,7 @@ async def _learnt(running: TurnRun, plan: AboutUser, language: Language, words: 
 async def _to_forget(running: TurnRun, plan: AboutUser, language: Language, words: Wording) -> PersonalAnswer | None:
     """What would go. Forgetting for good is the person's own call: they are shown it, and confirm."""
     found = await ask_facts(running, plan.text, language.name)
-    ids = tuple(one.fact.id for one in found.facts)[:MAX_TO_FORGET]
+    ids = tuple(one.fact.id for one in found.facts or found.near)[:MAX_TO_FORGET]
     if not ids:
         return PersonalAnswer(words.sentence("personal/nothing_to_forget"), _DONE)
     preview = await running.neighbours.ask(running.claim.who, PREVIEW_FORGETTING, ForgetFor(ids=ids))

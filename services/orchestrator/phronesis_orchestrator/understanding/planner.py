@@ -399,8 +399,11 @@ def _is_whole(plan: Plan) -> bool:
 def _is_one_of_its_type(reading: Reading, plan: Plan) -> bool:
     """Who is the department? Which one was it in? One thing is meant, and not all of its type."""
     items = reading.of("type")
-    if not isinstance(plan, Select) or plan.of.filters or plan.of.among or len(items) != 1 or not items[0].at:
+    figure = isinstance(plan, Aggregate) and plan.property is not None and not plan.group_by
+    if not (isinstance(plan, Select) or figure) or not _is_whole(plan) or len(items) != 1 or not items[0].at:
         return False
+    if figure and items[0].has("scope"):
+        return False  # what does the portfolio cost
     if items[0].text.casefold().endswith(reading.language.words.get("plural_endings", ())):
         return False
     definite = reading.tokens[items[0].at - 1].folded in reading.language.cues("the_one")

@@ -110,7 +110,12 @@ def compute(
     asks, limit = asks_measure(question, words, language), limit_of(question, language)
     if limit is not None:  # which cost less than 500: a condition on rows
         asks = asks if asks in ("sum", "mean", "count") else "rows"
-    measure = asks or ("rows" if language.holds(question, language.cues("which") | language.cues("who")) else "")
+    spent = not asks and any(
+        s.kind == "question_words" and s.value == "how_much" for _, _, s in language.senses_in(language.tokens(question))
+    )
+    measure = (
+        "sum" if spent else asks or ("rows" if language.holds(question, language.cues("which") | language.cues("who")) else "")
+    )
     cells = [dict(pair.partition(": ")[::2] for pair in row.rstrip(".").split(_PAIRS)) for row in rows]
     if not measure or len(cells) < _FEWEST:
         return None
@@ -122,6 +127,8 @@ def compute(
     chosen, asked, unexplained = _rows_meant(words, cells, _stems(title, language), language, measure, question)
     if unexplained > (_UNEXPLAINED + bool(likely) if asks or limit is not None else 0):
         return None
+    if spent and not _FEWEST <= len(chosen) < len(cells):
+        return None  # how much is one of them: its row is quoted
     if measure == "rows" and limit is None:
         several = _FEWEST <= len(chosen) < len(cells)
         return Computed(measure, "", len(chosen), tuple(rows[n] for n in chosen)) if several else None
