@@ -328,7 +328,9 @@ class _Answering:
                 if of_document and plan.action == "remember" and not plan.explicit:
                     found = await self._from_passages(understood, words, self._text)  # whom do I write to about the glasses
                     spoken = {token.folded for token in self._language.tokens(self._text)}
-                    if found is None and spoken & (self._language.cues("who") | self._language.cues("sort")):
+                    tells = self._language.holds(self._text.split()[0], self._language.words.get("user.statement", ()))
+                    asks = not tells or bool(spoken & (self._language.cues("who") | self._language.cues("sort")))
+                    if found is None and asks:
                         found = await self._unknown(understood, Unknown(reason="empty", words=self._text[:200]), schema, words)
                     if found is not None:
                         return found

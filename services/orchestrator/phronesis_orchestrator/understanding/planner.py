@@ -253,7 +253,7 @@ def understand(
         return Understood(plan=Compose(task=task, text=text[:4_000]), language=language.name)
     data_like = of_data is not None and of_data.plan.kind == "unknown" and of_data.plan.detail.get("about") == "data"
     if personal and _about_user(text, language) and (own or not data_like) and not _asks_elsewhere(text, language):
-        asked = asks(text, language) or _names_own(text, language)
+        asked = asks(text, language) or _names_own(text, language) or _wishes(text, language)
         action: Literal["recall", "remember"] = "recall" if asked else "remember"
         return Understood(plan=AboutUser(action=action, text=text[:4_000]), language=language.name)
     if of_data is not None:
@@ -459,6 +459,13 @@ def _about_user(text: str, language: Language) -> bool:
     for polite in language.words.get("polite", ()):
         text = re.sub(rf"\b{re.escape(polite)}\b", " ", text, flags=re.IGNORECASE)
     return _words(text, language, "question") or _words(text, language, "statement")
+
+
+def _wishes(text: str, language: Language) -> bool:
+    """Whether a message names something and says please, and tells nothing: hobbies of mine, please."""
+    folded = [token.folded for token in language.tokens(text)]
+    says = language.cues("exists") | language.cues("verb")
+    return bool(language.cues("please") & set(folded[1:])) and folded[0] not in language.cues("own") and not says & set(folded)
 
 
 def _names_own(text: str, language: Language) -> bool:

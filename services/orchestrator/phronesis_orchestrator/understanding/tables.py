@@ -108,14 +108,16 @@ def compute(
         likely: how near the name of each column of figures is to the question; the nearest is measured where none is named.
     """
     asks, limit = asks_measure(question, words, language), limit_of(question, language)
+    senses = [sense for _, _, sense in language.senses_in(language.tokens(question))]
+    kinds = {sense.kind for sense in senses}
+    how_much = any(sense.kind == "question_words" and sense.value == "how_much" for sense in senses)
+    if limit is None and (kinds & {"compare_greater", "compare_less"} or (how_much and kinds & {"more", "less"})):
+        return None  # two columns, or two figures, held against each other
     if limit is not None:  # which cost less than 500: a condition on rows
         asks = asks if asks in ("sum", "mean", "count") else "rows"
-    spent = not asks and any(
-        s.kind == "question_words" and s.value == "how_much" for _, _, s in language.senses_in(language.tokens(question))
-    )
-    measure = (
-        "sum" if spent else asks or ("rows" if language.holds(question, language.cues("which") | language.cues("who")) else "")
-    )
+    spent = not asks and how_much
+    named = language.holds(question, language.cues("which") | language.cues("who"))
+    measure = "sum" if spent else asks or ("rows" if named else "")
     cells = [dict(pair.partition(": ")[::2] for pair in row.rstrip(".").split(_PAIRS)) for row in rows]
     if not measure or len(cells) < _FEWEST:
         return None

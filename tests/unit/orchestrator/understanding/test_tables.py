@@ -74,6 +74,7 @@ def computed(question: str, table: str, title: str) -> tuple[str, str, float, in
     [
         ("total units in Q1?", SALES, "sales.csv", ("sum", "units", 405.0, 3)),
         ("How many units did South sell?", SALES, "sales.csv", ("sum", "units", 210.0, 1)),
+        ("how much revenue came from North?", SALES, "sales.csv", ("sum", "revenue_eur", 32_250.0, 2)),
         ("which region had the lowest revenue in Q1?", SALES, "sales.csv", ("least", "revenue_eur", 11_250.0, 1)),
         ("which tree is the tallest?", TREES, "trees.csv", ("most", "height_m", 17.3, 1)),
         ("when was the tallest planted?", TREES, "trees.csv", ("most", "height_m", 17.3, 1)),
@@ -99,6 +100,9 @@ def test_a_total_a_count_and_the_most_are_computed_from_all_rows(
         ("what is the phone number of T1?", TREES, "trees.csv"),
         ("which species is T3?", TREES, "trees.csv"),
         ("how many species are there?", TREES, "trees.csv"),
+        ("which region has more than its units?", SALES, "sales.csv"),
+        ("how much more revenue is that?", SALES, "sales.csv"),
+        ("how much revenue did West bring?", SALES, "sales.csv"),  # one row, which is quoted
     ],
 )
 def test_what_a_table_does_not_say_for_sure_is_not_computed(question: str, table: str, title: str) -> None:
