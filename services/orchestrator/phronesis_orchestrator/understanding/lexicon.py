@@ -351,7 +351,7 @@ class Lexicon:
                 share = sum(weights[stem] for stem in said) / whole
                 if len(said) == len(weights):
                     share = 1.0
-                elif name.in_full:
+                elif name.in_full or not _in_order(stems[at:end], name.stems):
                     continue
                 found[at, end].append((share, name))
                 if _begins(stems[at:end], name.stems):
@@ -486,6 +486,12 @@ class Lexicon:
 
 _APART = frozenset({"since", "until", "before", "after", "between", "not", "without"})
 """Kinds of words that build no compounds."""
+
+
+def _in_order(said: Sequence[str], name: Sequence[str]) -> bool:
+    """Whether the words of a name that were said stand as they do in the name: “rating of X” is no part of “X rating”."""
+    places = [name.index(stem) for stem in said if stem in name]
+    return places == sorted(places)
 
 
 def _begins(said: Sequence[str], name: tuple[str, ...]) -> bool:
