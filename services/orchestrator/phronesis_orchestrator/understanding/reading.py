@@ -416,6 +416,7 @@ def _first_and_last_dates(items: list[Item], lexicon: Lexicon) -> list[Item]:
 def _moves(items: list[Item], tokens: Sequence[Token], lexicon: Lexicon) -> list[Item]:
     """“Got cheaper” and “teurer geworden” are a move of what things are cheap by."""
     found, become = list(items), lexicon.language.cues("become")
+    best = tuple(lexicon.language.words.get("superlative_endings", ()))
     for n, item in enumerate(items):
         if item.end - item.at > 1 or tokens[item.at].folded not in become:
             continue
@@ -424,8 +425,8 @@ def _moves(items: list[Item], tokens: Sequence[Token], lexicon: Lexicon) -> list
             after += 1
         size = next((m for m in (after, n - 1) if 0 <= m < len(items) and items[m].has("superlative")), None)
         ends = {bool(one[2]) for one in items[size].of("superlative")} if size is not None else set()
-        if size is None or len(ends) != 1:
-            continue
+        if size is None or len(ends) != 1 or tokens[items[size].end - 1].folded.endswith(best):
+            continue  # get cheapest projects
         between = items[n + 1 : size]
         less = any(one.has("less") for one in between)
         found[n] = replace(item, senses=(Sense("rose" if ends.pop() != less else "fell"),))

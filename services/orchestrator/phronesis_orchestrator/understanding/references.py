@@ -402,7 +402,7 @@ def _in_order(made: Composition) -> Plan | None:
         return None
     limit = made.limit() or (_MOST_ORDERED if sorts else None)
     made.take(*made.open("group", "rank", "most", "property", "pronoun_many", "list", "follow_up"))
-    less = made.says("least") or reading.has("least", "smallest")
+    less = reading.has("least", "smallest")
     return Rank(of=plan.of, by=by, descending=not less, limit=limit) if limit and not made.left_over() else None
 
 
