@@ -81,6 +81,8 @@ def extract_statements(text: str, language: str | Language | None = None) -> tup
 
 _PARTICIPLE = 4
 """Letters of a word that may be a verb of what happened."""
+_CONTINUING = 5
+"""The same of one that may be what is being done; of five, it may be “bring”."""
 _BEGINNING, _SUBJECT = 5, 3
 """Words in which a sentence that is not of the speaker has a verb that only its ending shows, or names somebody of theirs."""
 
@@ -109,7 +111,11 @@ def note_the_rest(text: str, stated: Sequence[Statement], language: str | Langua
 def _is_told(sentence: str, plain: str, language: Language) -> bool:
     """Whether a sentence tells something of the user's own world: no question, order, supposition or report."""
     words, said = plain.casefold().split(), sentence.casefold().rstrip(" .!").split()
-    if sentence.rstrip(" \"'”").endswith("?") or not _FEWEST <= len(words) <= _MOST or said[-1] in language.words("polite"):
+    if (
+        sentence.rstrip(" \"'”").endswith("?")
+        or not _FEWEST <= max(len(words), len(said)) <= _MOST
+        or said[-1] in language.words("polite")
+    ):
         return False
     if language.any_of("labels").match(f"{expand(sentence, language)} "):
         return True
@@ -123,7 +129,7 @@ def _is_told(sentence: str, plain: str, language: Language) -> bool:
     if _is_reported(plain, language) and not language.holds("advice", plain):
         return False
     own = {*language.words("first"), *language.words("my"), *language.words("me")}
-    if own & set(words):
+    if own & set(words) or _goes_on(words, language):
         return True
     verbs = {*language.words("auxiliaries"), *language.words("modals"), *language.words("happened")}
     happened = any(
@@ -142,6 +148,14 @@ def _is_told(sentence: str, plain: str, language: Language) -> bool:
 def _leaves_out_who(words: Sequence[str], language: Language) -> bool:
     """Whether a sentence begins with its verb because the “I” before it was left out: was told to rest."""
     return words[0] in language.words("auxiliaries") and words[1].endswith(language.words("participles"))
+
+
+def _goes_on(words: Sequence[str], language: Language) -> bool:
+    """Whether a sentence tells what is being done, or is done: learning Welsh with an app; the kitchen's being redone."""
+    endings, states = language.words("continuing"), {*language.words("continuing_states")}
+    begins = len(words) > _FEWEST and len(words[0]) > _CONTINUING and bool(endings) and words[0].endswith(endings)
+    goes = any(one == "'s" and after in states for one, after in pairwise(words[: _BEGINNING + 1]))
+    return begins or goes
 
 
 def _plain(sentence: str, language: Language, *, expanded: bool = True) -> str:
