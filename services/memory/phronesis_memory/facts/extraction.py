@@ -26,7 +26,7 @@ _LONGEST = 200
 """Characters of an object; a longer one is a story, and no fact."""
 _NAME = 3
 """Words of a name that is written without capitals, at most."""
-_FEWEST, _MOST = 3, 40
+_LEAST, _FEWEST, _MOST = 2, 3, 40
 """Words of a sentence that is kept as it was said."""
 _SAID_ALREADY = 0.5
 """The share of a sentence's words that statements have to hold for it to need no note."""
@@ -112,7 +112,8 @@ def _is_told(sentence: str, plain: str, language: Language) -> bool:
     """Whether a sentence tells something of the user's own world: no question, order, supposition or report."""
     words, said = plain.casefold().split(), sentence.casefold().rstrip(" .!").split()
     if (
-        sentence.rstrip(" \"'”").endswith("?")
+        len(words) < _LEAST
+        or sentence.rstrip(" \"'”").endswith("?")
         or not _FEWEST <= max(len(words), len(said)) <= _MOST
         or said[-1] in language.words("polite")
     ):
