@@ -91,6 +91,8 @@ TOP = "top 3 defra projects by cost 2022"
         (("cost of Leeds Phase 2 Flood Scheme", "is the Oxford Flood Scheme cheaper"), ("Flood",)),
         (("how much does Dreadnought cost in 2023?", "is it the most expensive one in 2023?"), ("Yes.",)),
         (("compare the number of MOD projects in 1999 and 2005",), ("no projects", "There are some from 2020 to 2023.")),
+        (("has any project gone from green straight to red",), ("became Red", "HS2 Phase 2a: Green to Red")),
+        (("which projects will close in 2025",), ("end date",)),
         (("what does amber mean",), ("Amber/Green, Amber, Amber/Red and Red",)),
     ],
     ids=lambda value: value[-1] if isinstance(value, tuple) else None,

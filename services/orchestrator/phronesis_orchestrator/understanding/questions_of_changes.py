@@ -175,7 +175,7 @@ def turned_into(made: Composition, type: str, level: Level | None) -> Plan | Non
     changing = made.has(*MOVES, "turned") or (made.says("from") and made.says("to")) or len(set(turns)) == 2
     if not changing or len(known) < 2 or made.says("or"):
         return None
-    made.take(*(item for item, _ in values), *made.open(*MOVES, "turned"))
+    made.take(*(item for item, _ in values), *made.open(*MOVES, "turned", "left"))
     (_, old), (_, new) = values
     return _turned(made, type, level, old[1], old[2], new[2])
 

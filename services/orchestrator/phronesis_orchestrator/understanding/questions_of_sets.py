@@ -39,10 +39,10 @@ def of_a_set(made: Composition) -> Plan:
     linked = _linked_types(made, type)
     if (moved := in_one_year_only(made, type, level)) is not None:
         return moved
-    if any(made.has(kind) for kind in ("joined", "left")) and (change := came_and_went(made, type, level)) is not None:
-        return change
     if (turned := turned_into(made, type, level)) is not None:
         return turned
+    if any(made.has(kind) for kind in ("joined", "left")) and (change := came_and_went(made, type, level)) is not None:
+        return change
     if (late := delayed(made, type, level)) is not None:
         return late
     move = next((kind for kind in MOVES if made.has(kind)), None)

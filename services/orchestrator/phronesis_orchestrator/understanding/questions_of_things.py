@@ -69,7 +69,8 @@ def _things(made: Composition) -> tuple[EntityRef, ...]:
     beside_last = len(refs) == len(last) == 1 and last[0].type == refs[0].type and last[0].id != refs[0].id
     definite = any(made.says("called", made.reading.tokens[: one.at][-1:]) for one in made.open("superlative"))
     sized = not heads and (len(refs) == 2 or (beside_last and not definite)) and _orders_two(made)
-    of_set = made.has("count", "superlative", "most", "least", "joined", "left", "share", "ratio")
+    of_set = made.has("superlative", "most", "least", "joined", "left", "share", "ratio")
+    of_set = of_set or (made.has("count") and not _counts_years(made))
     of_set = of_set or any(made.after(one, ("type", "property"), ("small",)) is not None for one in made.open("group"))
     of_set = of_set or (type not in owners and _figures_of_others(made, type))
     year_before = bool(made.named) and len(made.open("year", "relative_years")) == 1 and _begins_yes_or_no(made)
@@ -122,6 +123,11 @@ def _counts_property(made: Composition, type: str) -> bool:
     """How many beds does the hospital have: a count that is a property of the thing."""
     numbers = [p for item in made.open("property") for t, p in item.of("property") if t == type and made.kind(t, p) == "number"]
     return made.has("count") and bool(numbers) and not made.has("superlative", "most", "least", "group")
+
+
+def _counts_years(made: Composition) -> bool:
+    """In how many years was it red? How often?"""
+    return made.reading.has("count") and made.reading.has("year_word") and made.reading.has("value") and not made.reading.has("type", "year")
 
 
 def _orders_two(made: Composition) -> bool:
@@ -517,11 +523,13 @@ def _description(made: Composition, type: str, refs: tuple[EntityRef, ...], stat
     ever = expect is not None and not stated and made.says("never")
     if expect is not None and made.asks("how_long") and expect.via is None:
         properties, expect, ever = (expect.property,), None, True  # how long has it been red
-    history = made.has("history", "each_year") or move is not None or len(stated) > 1 or asks_years or ever
+    counts_years = expect is not None and _counts_years(made)
+    made.take(*(made.open("count") if counts_years else ()))
+    history = made.has("history", "each_year") or counts_years or move is not None or len(stated) > 1 or asks_years or ever
     if made.has("year_word") and not stated and made.reading.has("question_words") and not history:
         history = True
     when: Literal["first", "last", "always"] | None = None
-    if expect is not None and (history or made.asks("when")):
+    if expect is not None and not counts_years and (history or made.asks("when")):
         when = (
             "always"
             if made.says("always")

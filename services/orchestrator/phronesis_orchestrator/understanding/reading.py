@@ -101,6 +101,7 @@ def read(text: str, lexicon: Lexicon) -> Reading:
             spans.append(Item(match.at, match.end, match.senses, "", max(match.share, _LEAST_SHARE)))
     articles = frozenset(n for n, token in enumerate(tokens) if token.folded in language.cues("article"))
     items = _amounts(_cover(tokens, spans, lexicon), articles)
+    items = [_in_its_form(item, tokens, lexicon) for item in items]
     items = _moves(_first_and_last_dates(items, lexicon), tokens, lexicon)
     items = _known_by_a_word(_or_beyond(items, lexicon), tokens, lexicon)
     reading = Reading(text, language, tokens, (), mended)
@@ -388,6 +389,22 @@ def _or_beyond(items: list[Item], lexicon: Lexicon) -> list[Item]:
             place = found.index(end)
             found[place : place + 1] = [replace(end, senses=one) for one in senses]
     return found
+
+
+def _in_its_form(item: Item, tokens: Sequence[Token], lexicon: Lexicon) -> Item:
+    """A word that may be a value or a property is the value only as it is listed: finished is a status, to finish has a date."""
+    if item.end - item.at > 1 or not item.has("value") or not item.has("property"):
+        return item
+
+    def listed(sense: Sense) -> bool:
+        if sense.kind != "value":
+            return True
+        type, property, value = sense.value
+        declared = lexicon.view.property(type, property)
+        words = declared.value_words.get(value, {}) if declared is not None else {}
+        return tokens[item.at].folded in {fold(one) for one in (value, *(word for some in words.values() for word in some))}
+
+    return replace(item, senses=tuple(sense for sense in item.senses if listed(sense)))
 
 
 def _first_and_last_dates(items: list[Item], lexicon: Lexicon) -> list[Item]:

@@ -155,7 +155,7 @@ def _verdict(finding: Finding, plan: Describe, words: Wording) -> str:
         return words.sentence(f"describe/{plan.when}", in_years=words.in_years((finding.when,)))
     answer = words.phrase("undecided_answer" if finding.holds is None else "affirmed" if finding.holds else "denied")
     if plan.expect is not None and finding.holds and len(plan.years) > 1:
-        holding = words.sentence("describe/holds_in", in_years=words.in_years(finding.years), years=words.years(finding.years))
+        holding = words.sentence("describe/holds_in", len(finding.years), years=words.years(finding.years))
         return f"{answer} {holding}"
     return answer
 
