@@ -179,11 +179,17 @@ class _Answering:
 
     async def _on_forgetting(self, understood: Understood, words: Wording) -> RuleAnswer | None:
         """What the person says to what would be forgotten: yes, or no; `None` where they speak of something else."""
-        ids, said = self._turn.focus.to_forget, " ".join(token.folded for token in self._language.tokens(self._text))
-        if not ids or said not in self._language.cues("confirms") | self._language.cues("refuses"):
+        ids, said = self._turn.focus.to_forget, [token.folded for token in self._language.tokens(self._text)]
+        answers = {name: self._language.cues(name) for name in ("yes", "no", "confirms", "refuses", "please")}
+        known = {word for phrases in answers.values() for phrase in phrases for word in phrase.split()}
+        if not ids or not said or not set(said) <= known:
+            return None  # yes, and which of the projects are red?
+        yes = said[0] in answers["yes"] or " ".join(said) in answers["confirms"]
+        no = said[0] in answers["no"] or " ".join(said) in answers["refuses"]
+        if not yes and not no:
             return None
         focus = self._turn.focus.model_copy(update={"to_forget": ()})
-        if said in self._language.cues("refuses"):
+        if no:
             return self._said(understood, Written(words.sentence("personal/not_forgotten")), "A", _SAID, focus=focus)
         try:
             told = await forget_confirmed(self._running, ids, words)
@@ -555,8 +561,10 @@ class _Answering:
         """Whether a message asks for nothing but where the answer before stands."""
         tokens = self._language.tokens(self._text)
         places, said = self._language.cues("place"), {one.folded for one in tokens}
-        other = (self._language.cues("opens") | self._language.cues("who") | self._language.cues("when")) - places
-        return bool(said & places) and not said & other and not telling(tokens, self._language) and not self._asks_figure()
+        opens = self._language.cues("opens")
+        other = (opens | self._language.cues("who") | self._language.cues("when")) - places
+        named = bool(said & (places - opens)) or bool(said & places and said & self._language.cues("stated"))
+        return named and not said & other and not telling(tokens, self._language) and not self._asks_figure()
 
     def _goes_on(self, understood: Understood) -> bool:
         """Whether a message is short, and begins as a follow-up does or is a question that says too little by itself."""

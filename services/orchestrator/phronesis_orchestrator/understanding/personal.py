@@ -171,7 +171,7 @@ async def _learnt(running: TurnRun, plan: AboutUser, language: Language, words: 
 async def _to_forget(running: TurnRun, plan: AboutUser, language: Language, words: Wording) -> PersonalAnswer | None:
     """What would go. Forgetting for good is the person's own call: they are shown it, and confirm."""
     found = await ask_facts(running, plan.text, language.name)
-    ids = tuple(one.fact.id for one in found.facts or found.near)[:MAX_TO_FORGET]
+    ids = tuple(one.fact.id for one in found.facts or found.near[:1])[:MAX_TO_FORGET]
     if not ids:
         return PersonalAnswer(words.sentence("personal/nothing_to_forget"), _DONE)
     preview = await running.neighbours.ask(running.claim.who, PREVIEW_FORGETTING, ForgetFor(ids=ids))

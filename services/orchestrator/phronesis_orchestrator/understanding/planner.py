@@ -490,10 +490,14 @@ def _sentences(text: str) -> list[str]:
     return [part.strip() for part in re.split(r"(?<=[.!?:])(?<!\b\w\.\w\.)\s+", text) if part.strip()]
 
 
+_CLAUSES = r"[,.;:!?–—]\s+|\s+-\s+"
+"""What parts the clauses of a message."""
+
+
 def asks(text: str, language: Language) -> bool:
     """Whether a message is a question, or an order to tell something."""
-    last = last_clause(text)
-    if (last != text and _opens_question(last, language)) or language.holds(text, language.cues("wonders")):
+    clauses = re.split(_CLAUSES, text)
+    if any(_opens_question(clause, language) for clause in clauses[1:]) or language.holds(text, language.cues("wonders")):
         return True  # this came in the post, what is it
     left_open = text.rstrip().endswith(("...", "…"))  # and the day we are back is …
     verbs = language.cues("verb") & {token.folded for token in language.tokens(text)[-1:]}
@@ -502,7 +506,7 @@ def asks(text: str, language: Language) -> bool:
 
 def last_clause(text: str) -> str:
     """What stands behind the last mark of a message: this came in the post, what is it."""
-    return re.split(r"[,.;:!?–—]\s+|\s+-\s+", text)[-1]
+    return re.split(_CLAUSES, text)[-1]
 
 
 _PARTS = 3

@@ -127,7 +127,12 @@ def _counts_property(made: Composition, type: str) -> bool:
 
 def _counts_years(made: Composition) -> bool:
     """In how many years was it red? How often?"""
-    return made.reading.has("count") and made.reading.has("year_word") and made.reading.has("value") and not made.reading.has("type", "year")
+    return (
+        made.reading.has("count")
+        and made.reading.has("year_word")
+        and made.reading.has("value")
+        and not made.reading.has("type", "year")
+    )
 
 
 def _orders_two(made: Composition) -> bool:

@@ -392,7 +392,7 @@ def _or_beyond(items: list[Item], lexicon: Lexicon) -> list[Item]:
 
 
 def _in_its_form(item: Item, tokens: Sequence[Token], lexicon: Lexicon) -> Item:
-    """A word that may be a value or a property is the value only as it is listed: finished is a status, to finish has a date."""
+    """A word for a value or a property is the value only as it is listed: finished is a status, to finish has a date."""
     if item.end - item.at > 1 or not item.has("value") or not item.has("property"):
         return item
 

@@ -144,6 +144,11 @@ def compute(
     sums = ("sum", "count", "mean")
     fitting = [name for name in asked if name in numeric and (measure in sums or not years(name))]
     by = max(fitting, key=asked.count, default="")  # of kilos 2024 and kilos 2025 the one whose year is said
+    noun = _counted_noun(question, language)
+    if measure == "count" and by and noun and noun not in _stems(by, language):
+        return None  # how many are late, where days late are a column
+    if measure == "count" and asked and set(asked) == {columns[0]} and noun in _stems(columns[0], language):
+        asked = []  # how many orders, where each row is one and has its number
     if measure == "count" and not by and limit is None:
         whole = bool(language.cues("table") & {token.folded for token in language.tokens(question)})
         fits = len(chosen) < len(cells) or (not asked and (not unexplained or whole))
@@ -299,6 +304,15 @@ def asks_measure(question: str, words: Sequence[Token], language: Language) -> s
         if sense.kind in _MEASURES and (sense.kind != "count" or (end - at > 1 and not of_name)):
             found.append(_MEASURES[sense.kind])
     return next((one for one in found if one != "count"), found[0] if found else "")
+
+
+def _counted_noun(question: str, language: Language) -> str:
+    """The stem of the word behind “how many”; empty where there is none."""
+    tokens = language.tokens(question)
+    for _, end, sense in language.senses_in(tokens):
+        if sense.kind == "count" and end < len(tokens):
+            return tokens[end].stem
+    return ""
 
 
 def _says_measure(word: Token, language: Language) -> bool:

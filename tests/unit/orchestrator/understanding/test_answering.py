@@ -288,6 +288,8 @@ async def test_another_fact_is_told_while_one_waits_to_be_forgotten() -> None:
     ("said", "gone", "told"),
     [
         ("Yes, forget it.", [("f1",)], "Forgotten for good, with the message in which you said it."),
+        ("yes please", [("f1",)], "Forgotten for good, with the message in which you said it."),
+        ("no wait, keep it", [], "Nothing was forgotten."),
         ("keep it", [], "Nothing was forgotten."),
     ],
 )
@@ -301,6 +303,11 @@ async def test_a_forgetting_begins_once_the_person_confirms_it(said: str, gone: 
     neighbours = FakeNeighbours(memory=NOTHING, owners={FORGET_FOR_GOOD.subject: forget})
     reply = await answered(said, neighbours, focus=Focus(to_forget=("f1",)))
     assert (reply.user_response, forgotten) == (told, gone)
+
+
+async def test_a_question_behind_a_yes_forgets_nothing() -> None:
+    reply = await answered("yes, what is red?", FakeNeighbours(memory=NOTHING), focus=Focus(to_forget=("f1",)))
+    assert "Forgotten" not in reply.user_response
 
 
 async def test_yes_forgets_nothing_that_was_not_shown_before() -> None:

@@ -79,6 +79,7 @@ def computed(question: str, table: str, title: str) -> tuple[str, str, float, in
         ("which tree is the tallest?", TREES, "trees.csv", ("most", "height_m", 17.3, 1)),
         ("when was the tallest planted?", TREES, "trees.csv", ("most", "height_m", 17.3, 1)),
         ("how many oaks are there?", TREES, "trees.csv", ("count", "", 2, 2)),
+        ("how many ids are in the list?", TREES, "trees.csv", ("count", "", 4, 4)),
         ("how many trees are there?", TREES, "trees.csv", ("count", "", 4, 4)),
         ("How many articles come from Gatelux?", PARTS, "parts.csv", ("count", "", 2, 2)),
         ("And on shelf B1, how many?", PARTS, "parts.csv", ("count", "", 2, 2)),
@@ -100,6 +101,7 @@ def test_a_total_a_count_and_the_most_are_computed_from_all_rows(
         ("what is the phone number of T1?", TREES, "trees.csv"),
         ("which species is T3?", TREES, "trees.csv"),
         ("how many species are there?", TREES, "trees.csv"),
+        ("how many oaks of a height are there in the wood?", TREES, "trees.csv"),  # a height is no number of oaks
         ("which region has more than its units?", SALES, "sales.csv"),
         ("how much more revenue is that?", SALES, "sales.csv"),
         ("how much revenue did West bring?", SALES, "sales.csv"),  # one row, which is quoted
