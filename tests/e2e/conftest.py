@@ -67,7 +67,7 @@ async def portfolio(everybody: Town) -> None:
         "/api/v1/tools/graph_upsert", json=few_projects().model_dump(mode="json"), headers={"Idempotency-Key": uuid4().hex}
     )
     assert answer.status_code == 200, answer.text
-    end = monotonic() + 60
+    end = monotonic() + 120  # two stacks that start beside it leave the first vectors little of two processors
     while wanted.key not in [item["external_id"] for item in await owner.recall(wanted.name)]:
         assert monotonic() < end, "the portfolio is not found"
         await asyncio.sleep(0.2)
