@@ -117,7 +117,11 @@ class LoopAnswer:
 
 async def by_rules(running: TurnRun, turn: TurnContext) -> LoopAnswer:
     """The answer without a language model. Raises `ServiceError`: what it has to be read from is away."""
-    answer = await answer_by_rules(running, turn)
+    return _as_it_stands(turn, await answer_by_rules(running, turn))
+
+
+def _as_it_stands(turn: TurnContext, answer: RuleAnswer) -> LoopAnswer:
+    """What the rules answer, in their own words."""
     if turn.agent is not None and RECORDS in turn.agent.stages:
         analysis = to_analysis(answer)
         return LoopAnswer(analysis.answer, turn.directive, "", answer.memory, analysis, answer.sources, answer.focus)
@@ -151,6 +155,8 @@ async def run_router(running: TurnRun, reasoner: Reasoner, turn: TurnContext) ->
         log.info("the router decided: %s", routed.decision)
         await running.show("routed", decision=routed.decision)
         found = await find_by_rules(running, reasoner, turn)
+        if found is not None and found.stands:
+            return _as_it_stands(turn, found)
         proposal = found if found is not None and is_grounded(found) else None
     memory = None
     if routed.decision == "query_memory":
@@ -201,7 +207,7 @@ async def _route(running: TurnRun, reasoner: Router, turn: TurnContext) -> Route
 async def _retrieve(running: TurnRun, turn: TurnContext, routed: RouteDecision) -> AugmentedMemoryContext:
     phrases = routed.key_phrases or (turn.final_input[:MAX_PHRASE],)
     try:
-        memory = await running.retrieve(phrases)
+        memory = await running.retrieve(phrases, turn.focus.to_forget)
     except ServiceError as error:
         log.warning("retrieval failed: %s", error.code)
         running.degrade("memory")
@@ -314,6 +320,8 @@ async def run_tools(running: TurnRun, reasoner: Reasoner, turn: TurnContext) -> 
     if classified is None:
         return await fall_back_to_rules(running, turn)
     found = None if classified.mode in _NO_PROPOSAL else await find_by_rules(running, reasoner, turn)
+    if found is not None and found.stands:
+        return _as_it_stands(turn, found)
     proposal = found if found is not None and is_grounded(found) else None
     if not classified.reads:
         if proposal is not None and classified.mode in _ASKS_BACK:

@@ -404,8 +404,12 @@ class TurnRun:
         )
         await self.progress(self.claim.who, line)
 
-    async def retrieve(self, phrases: tuple[str, ...]) -> AugmentedMemoryContext:
-        """Hybrid retrieval within its limit of time and size, of what the agent may answer from."""
+    async def retrieve(self, phrases: tuple[str, ...], left_out: tuple[str, ...] = ()) -> AugmentedMemoryContext:
+        """Hybrid retrieval within its limit of time and size, of what the agent may answer from.
+
+        Args:
+            left_out: ids of facts that the person asked to forget.
+        """
         settings = self.settings
         barred = frozenset(source for source in _RETRIEVED if not may_read(self.agent, source))
         if barred == _RETRIEVED:
@@ -413,16 +417,18 @@ class TurnRun:
         named = {"gen_ai.operation.name": "retrieval", "gen_ai.data_source.id": "knowledge"}
         with self.tracing.span("retrieval knowledge", kind=SpanKind.CLIENT, **named):
             found = await self.neighbours.retrieve(self.claim.who, phrases, settings.memory_tokens, settings.retrieval_limit)
-        return _without_sources(found, barred) if barred else found
+        return _without(found, barred, left_out) if barred or left_out else found
 
 
 _RETRIEVED = frozenset({AnswerSource.MEMORY, AnswerSource.TWIN})
 """What hybrid retrieval finds: the person's items, and texts of the twin's nodes."""
 
 
-def _without_sources(found: AugmentedMemoryContext, barred: frozenset[AnswerSource]) -> AugmentedMemoryContext:
+def _without(
+    found: AugmentedMemoryContext, barred: frozenset[AnswerSource], left_out: tuple[str, ...]
+) -> AugmentedMemoryContext:
     def kept(items: tuple[ContextItem, ...]) -> tuple[ContextItem, ...]:
-        return tuple(item for item in items if _source_of(item) not in barred)
+        return tuple(item for item in items if _source_of(item) not in barred and item.external_id not in left_out)
 
     return found.model_copy(update={"memory_units": kept(found.memory_units), "concepts": kept(found.concepts), "seeds": ()})
 

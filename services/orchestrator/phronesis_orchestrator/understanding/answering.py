@@ -127,6 +127,8 @@ class RuleAnswer:
     focus: Focus | None = None
     taken: Taken | None = None
     """How the message was understood, where a model made the plan; it stands in the text, too."""
+    stands: bool = False
+    """Whether it is told as it is, and no model puts it in other words: what is, or would be, forgotten for good."""
 
 
 async def answer_by_rules(
@@ -178,26 +180,33 @@ class _Answering:
             return self._complete(answer, understood, words)
 
     async def _on_forgetting(self, understood: Understood, words: Wording) -> RuleAnswer | None:
-        """What the person says to what would be forgotten: yes, or no; `None` where they speak of something else."""
-        ids, said = self._turn.focus.to_forget, [token.folded for token in self._language.tokens(self._text)]
-        answers = {name: self._language.cues(name) for name in ("yes", "no", "confirms", "refuses", "please")}
-        known = {word for phrases in answers.values() for phrase in phrases for word in phrase.split()}
-        if not ids or not said or not set(said) <= known:
+        """What the person says to what would be forgotten: yes, or no; `None` where they speak of something else.
+
+        A yes alone counts right after it was shown; later on it has to say what is to be done.
+        """
+        ids, language = self._turn.focus.to_forget, self._language
+        if not ids or not (said := [token.folded for token in language.tokens(self._text)]):
+            return None
+        answers = [language.cues(name) for name in ("yes", "no", "confirms", "refuses", "please")]
+        if not set(said) <= {word for phrases in answers for phrase in phrases for word in phrase.split()}:
             return None  # yes, and which of the projects are red?
-        yes = said[0] in answers["yes"] or " ".join(said) in answers["confirms"]
-        no = said[0] in answers["no"] or " ".join(said) in answers["refuses"]
-        if not yes and not no:
+        before = next((past.text for past in reversed(self._turn.history) if past.role == "user"), "")
+        shown = language.recognise(before, "user") == "forget"
+        refused = language.holds(self._text, language.cues("refuses")) or (shown and said[0] in language.cues("no"))
+        confirmed = language.holds(self._text, language.cues("confirms"))
+        confirmed = confirmed or (shown and language.holds(self._text, language.cues("yes")))
+        if not refused and not confirmed:
             return None
         focus = self._turn.focus.model_copy(update={"to_forget": ()})
-        if no:
-            return self._said(understood, Written(words.sentence("personal/not_forgotten")), "A", _SAID, focus=focus)
-        try:
-            told = await forget_confirmed(self._running, ids, words)
-        except ServiceError as error:
-            log.warning("what was confirmed cannot be forgotten now: %s", error.code)
-            self._running.degrade("memory")
-            return self._said(understood, Written(words.sentence("personal/not_forgotten_now")), "A", _NO_ANSWER)
-        return self._said(understood, Written(told), "A", _SAID, focus=focus)
+        told, sure = words.sentence("personal/not_forgotten"), _SAID
+        if not refused:
+            try:
+                told = await forget_confirmed(self._running, ids, words)
+            except ServiceError as error:
+                log.warning("what was confirmed cannot be forgotten now: %s", error.code)
+                self._running.degrade("memory")
+                told, sure, focus = words.sentence("personal/not_forgotten_now"), _NO_ANSWER, self._turn.focus
+        return self._said(understood, Written(told), "A", sure, focus=focus, stands=True)
 
     def _keeping_silent(self, answer: RuleAnswer) -> RuleAnswer:
         """An answer after which the facts that the person asked to forget are left out as before."""
@@ -211,6 +220,11 @@ class _Answering:
     def _phase(self, name: str) -> AbstractContextManager[object]:
         """A phase of the turn; beside a model, its phases are the ones that count."""
         return self._running.phase(name) if self._quotes else nullcontext()
+
+    def _on_document(self) -> bool:
+        """Whether a document came with the message, or was what the answer before was quoted from."""
+        quoted = self._turn.focus.quoted
+        return bool(self._turn.media_text) or (quoted is not None and quoted.kind in ATTACHED)
 
     def _may_read(self, source: AnswerSource) -> bool:
         return may_read(self._turn.agent, source)
@@ -352,10 +366,7 @@ class _Answering:
                 if found is not None:
                     return found
                 nothing = await self._unknown(understood, Unknown(reason="empty", words=self._text[:200]), schema, words)
-                return replace(
-                    nothing,
-                    focus=nothing.focus or _focus_on(understood, self._turn.focus),
-                )
+                return replace(nothing, focus=nothing.focus or _focus_on(understood, self._turn.focus))
             case Unknown():
                 kept = await self._kept(understood, words)
                 missed = kept or await self._unknown(understood, plan, schema, words)
@@ -443,9 +454,7 @@ class _Answering:
         """What the person told, kept; `None` where the message asks for something, or tells nothing to keep."""
         if self._wants_data(understood.plan) or self._asks() or not self._quotes or not self._may_read(AnswerSource.MEMORY):
             return None
-        quoted = self._turn.focus.quoted
-        on_document = bool(self._turn.media_text) or (quoted is not None and quoted.kind in ATTACHED)
-        if on_document and not is_own(self._text, self._language):
+        if self._on_document() and not is_own(self._text, self._language):
             return None  # last day to tell them: it is asked of the document that is spoken of
         if self._turn.focus.plan is not None and len(self._text.split()) <= _FEW + 1 and not is_own(self._text, self._language):
             return None  # only the largest three: a follow-up that was not understood
@@ -468,19 +477,18 @@ class _Answering:
 
     async def _in_parts(self, understood: Understood, lexicon: Lexicon, schema: Schema) -> RuleAnswer | None:
         """Who runs it, and what does it cost? Two questions in one message, the second with what the first is about."""
-        if not isinstance(understood.plan, Unknown | Describe | Relate) or self._turn.media_text:
+        if self._on_document() or not isinstance(understood.plan, Unknown | Describe | Relate):
             return None
-        first: RuleAnswer | None = None
-        focus, said = self._turn.focus, []
+        focus, said = self._turn.focus, list[RuleAnswer]()
         for part in parts_of(self._text, self._language):
-            spoken = bool(self._turn.history) or first is not None
+            spoken = bool(self._turn.history or said)
             asked = await asyncio.to_thread(understand, part, lexicon, focus, self._language, personal=False, spoken=spoken)
             if not isinstance(asked.plan, DATA_PLANS) or asked.passed:
                 return None
             answer = await self._of_twin(asked, lexicon, schema, focus)
             if answer.focus is None:
                 return None
-            focus, first = answer.focus, first or answer
+            focus = answer.focus
             said.append(answer)
         return _joined(said) if len(said) > 1 else None
 
@@ -767,7 +775,7 @@ class _Answering:
         focus = self._turn.focus.model_copy(
             update={"personal": True, "quoted": None, "language": words.language, "to_forget": to_forget}
         )
-        return self._said(understood, Written(found.text), "A", found.sure, sources=sources, focus=focus)
+        return self._said(understood, Written(found.text), "A", found.sure, sources=sources, focus=focus, stands=going)
 
     async def _quote(self, asked: str, passages: Sequence[Passage], **more: Any) -> tuple[Quote, ...]:
         """In a thread: the passages of one question take some 30 ms, a long attachment more."""
@@ -777,7 +785,7 @@ class _Answering:
         running = self._running
         with running.phase("III retrieve"):
             try:
-                memory = await running.retrieve(tuple(text[:MAX_PHRASE] for text in phrases))
+                memory = await running.retrieve(tuple(text[:MAX_PHRASE] for text in phrases), self._turn.focus.to_forget)
             except ServiceError as error:
                 log.warning("retrieval failed: %s", error.code)
                 running.degrade("memory")

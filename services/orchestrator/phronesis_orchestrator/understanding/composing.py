@@ -292,10 +292,10 @@ class Composition:
 
     def _all_years(self, known: Sequence[int]) -> tuple[Item, ...] | None:
         """The words for all years of the data, as in “over all four years”; of different things where no year is stated."""
-        cues = self.reading.language
+        language = self.reading.language
         for item in self.open("number", "numbers"):
             word = self.after(item, ("year_word",), ())
-            if self.reading.tokens[max(0, item.at - 1)].folded not in cues.cues("every") | cues.cues("called"):
+            if self.reading.tokens[max(0, item.at - 1)].folded not in language.cues("every") | language.cues("called"):
                 continue  # in the next four years
             if word is not None and word.at == item.end and len(known) in (*item.of("number"), *item.of("numbers")):
                 return (item, word)
@@ -998,9 +998,8 @@ def selection(made: Composition, type: str, level: Level | None, *, every_year: 
     among = distinct(ref for item in made.open("entity") for ref in _own(made, item, type))[:MAX_ENTITIES]
     again = base is not None and any(_same_subject(one, new) for one in base.filters if one.via is None for new in filters)
     language = made.reading.language
-    again = again and not language.holds(
-        made.reading.text, language.cues("of_them")
-    )  # the red ones in 2023? but: which of them were red in 2023?
+    # The red ones in 2023? But: which of them were red in 2023?
+    again = again and not language.holds(made.reading.text, language.cues("of_them"))
     if base is not None and not again and stated and stated != base.years and (members := _members_of(made, base)):
         return Selection(type=type, years=years, filters=filters, among=members)
     if base is not None:

@@ -254,9 +254,8 @@ def _number(value: object) -> float | None:
 async def compare(plan: Compare, twin: TwinReader) -> Finding:
     """Figures side by side, and what they make together."""
     figures = tuple(await asyncio.gather(*(_side(side, twin) for side in plan.sides)))
-    years = tuple(sorted({year for side in plan.sides for year in side.of.years}))
     if all(one.total == 0 for one in figures):
-        none = await nothing(plan.sides[0].of.model_copy(update={"years": years}), twin)
+        none = await nothing(plan.sides[0].of.model_copy(update={"years": plan.years}), twin)
         if any(note.key == "no_data" for note in none.notes):
             return none
     first, second = (_number(one.value) for one in figures[:2])
@@ -290,7 +289,7 @@ async def _comparison_notes(plan: Compare, twin: TwinReader) -> tuple[Note, ...]
     """What is not known of the conditions of a side, and closed sets whose choices changed between the years."""
     sets = [side.of for side in plan.sides]
     found = [note for notes in await asyncio.gather(*(unknown_notes(one, twin) for one in sets)) for note in notes]
-    years = tuple(sorted({year for one in sets for year in one.years}))
+    years = plan.years
     conditions = sorted({(one.type, each.property) for one in sets for each in one.filters if each.via is None})
     for type, name in conditions if len(years) > 1 else ():
         found += await scale_notes(twin, type, sets[0].level, years, name)

@@ -139,6 +139,11 @@ class Compare(Part):
     first: Literal["most", "least"] | None = None
     """Which of the sides is asked for."""
 
+    @property
+    def years(self) -> tuple[int, ...]:
+        """The years of all its sides."""
+        return tuple(sorted({year for side in self.sides for year in side.of.years}))
+
 
 class Change(Part):
     """How a set changed from one year to another: what came, what left, and whose property moved."""

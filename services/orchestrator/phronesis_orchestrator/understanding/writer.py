@@ -67,8 +67,7 @@ def _said(finding: Finding, plan: Plan, words: Wording) -> Written:
         case Rank():
             return _rank(finding, plan, words) if finding.rows else _empty(finding, plan.of, words)
         case Compare():
-            years = tuple(sorted({year for side in plan.sides for year in side.of.years}))
-            every = plan.sides[0].of.model_copy(update={"years": years})
+            every = plan.sides[0].of.model_copy(update={"years": plan.years})
             return say_comparison(finding, plan, words) if finding.figures else _empty(finding, every, words)
         case Change():
             return _change(finding, plan, words)

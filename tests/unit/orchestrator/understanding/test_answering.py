@@ -30,7 +30,8 @@ from phronesis_orchestrator.conversations.history import PastMessage
 from phronesis_orchestrator.models.reasoner import RULES
 from phronesis_orchestrator.turns.turn import Completed
 from phronesis_orchestrator.understanding.plan import Focus, QuotedSource
-from tests.unit.orchestrator.fakes import FakeConversations, FakeNeighbours, Stage, claim
+from tests.unit.orchestrator.fakes import FakeConversations, FakeNeighbours, ScriptedReasoner, Stage, claim, query
+from tests.unit.orchestrator.fakes import reply as written
 from tests.unit.orchestrator.test_text import ASKED, GDF, found
 
 _WHEN = datetime(2026, 3, 1, tzinfo=UTC)
@@ -284,6 +285,9 @@ async def test_another_fact_is_told_while_one_waits_to_be_forgotten() -> None:
     assert reply.user_response == "You said: orange is the colour now."
 
 
+SHOWN = (PastMessage("user", "Forget my favourite colour."), PastMessage("assistant", "This would be forgotten: …"))
+
+
 @pytest.mark.parametrize(
     ("said", "gone", "told"),
     [
@@ -301,8 +305,37 @@ async def test_a_forgetting_begins_once_the_person_confirms_it(said: str, gone: 
         return Forgetting(forgetting_id="g1", state=DeletionState.PENDING, requested_at=_WHEN)
 
     neighbours = FakeNeighbours(memory=NOTHING, owners={FORGET_FOR_GOOD.subject: forget})
-    reply = await answered(said, neighbours, focus=Focus(to_forget=("f1",)))
+    reply = await answered(said, neighbours, history=SHOWN, focus=Focus(to_forget=("f1",)))
     assert (reply.user_response, forgotten) == (told, gone)
+
+
+async def test_a_model_puts_no_other_words_to_a_forgetting() -> None:
+    forgetting = Forgetting(forgetting_id="g1", state=DeletionState.PENDING, requested_at=_WHEN)
+    neighbours = FakeNeighbours(memory=NOTHING, owners={FORGET_FOR_GOOD.subject: forgetting})
+    model = ScriptedReasoner(routes=[query("colour")], composes=[written("I kept it, of course.")])
+    stage = Stage(model, neighbours, FakeConversations(history=SHOWN, focus=Focus(to_forget=("f1",))))
+    end = await stage.run(claim("yes please"))
+    assert isinstance(end, Completed), end
+    assert end.reply.user_response == "Forgotten for good, with the message in which you said it."
+
+
+@pytest.mark.parametrize("said", ["ok", "sure", "yes please"])
+async def test_a_yes_to_something_else_forgets_nothing(said: str) -> None:
+    neighbours = FakeNeighbours(memory=NOTHING)
+    history = (*SHOWN, PastMessage("user", "which projects were red?"), PastMessage("assistant", "Seven."))
+    await answered(said, neighbours, history=history, focus=Focus(to_forget=("f1",)))
+    assert [one for one in neighbours.questions if one[0] == FORGET_FOR_GOOD.subject] == []
+
+
+async def test_what_waits_to_be_forgotten_is_quoted_from_no_item_either() -> None:
+    def told(external: str) -> AugmentedMemoryContext:
+        text = "The locker in the hall has the code 4417."
+        item = ContextItem(id="i1", external_id=external, kind=ItemKind.NOTE, title="Locker", text=text, score=0.9, hop=0)
+        return NOTHING.model_copy(update={"memory_units": (item,)})
+
+    question, focus = "What code does the locker in the hall have?", Focus(to_forget=("f1",))
+    replies = [await answered(question, FakeNeighbours(memory=told(one)), focus=focus) for one in ("f1", "f2")]
+    assert ["4417" in reply.user_response for reply in replies] == [False, True]
 
 
 async def test_a_question_behind_a_yes_forgets_nothing() -> None:
