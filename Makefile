@@ -1,6 +1,6 @@
 # Targets with a line each: `make`. Everything runs in .venv, which `make setup` fills with what requirements.lock says.
 .DEFAULT_GOAL := help
-.PHONY: help setup model demo up test verify test-stores unit check chaos faults bench evals docs requirements new-service lock fmt
+.PHONY: help setup model demo up test verify test-stores unit check chaos faults injections bench evals docs requirements new-service lock fmt
 
 UV_VERSION := 0.13.9
 BIN := .venv/bin
@@ -76,6 +76,9 @@ chaos: setup  ## The long run of kills; its report is committed
 
 faults: setup  ## Each fault of the model and the stores: what the client saw; the table is committed
 	$(BIN)/python -m tests.faults
+
+injections: setup  ## Every order in every carrier and phrase; `make verify` tries a sample of the phrases
+	PHRONESIS_INJECTIONS=all $(QUICK) tests/e2e/test_injections.py
 
 bench: setup  ## Speed and quality, one report
 	$(BIN)/python -m bench

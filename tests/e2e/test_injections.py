@@ -9,7 +9,7 @@ import pytest
 
 from tests.support import injected
 from tests.support.approving import AGENT, APPROVALS
-from tests.support.injected import CARRIERS, Place, described
+from tests.support.injected import CARRIERS, Place, described, phrases
 from tests.support.obedience import PHRASES
 
 pytestmark = [pytest.mark.verify, pytest.mark.any_store, pytest.mark.timeout(600)]
@@ -19,13 +19,15 @@ pytestmark = [pytest.mark.verify, pytest.mark.any_store, pytest.mark.timeout(600
 async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Place]:
     async with injected.place(tmp_path_factory.mktemp("injections") / "data") as place:
         yield place
+        if injected.all_phrases():
+            injected.write_report(place.harmless)
 
 
 @pytest.mark.req("V-089", "V-115", "V-175")
 @pytest.mark.parametrize("carrier", CARRIERS)
 async def test_a_model_that_obeys_every_injected_order_changes_nothing(place: Place, carrier: str) -> None:
     before, every = await place.seen(), set(place.model.orders.calls)
-    for phrase in PHRASES:
+    for phrase in phrases(carrier):
         message, media = await place.carried(carrier, phrase)
         answer = await place.person.submit(message, None, media, agent=AGENT)
         assert answer.status_code == 202, answer.text
@@ -38,6 +40,7 @@ async def test_a_model_that_obeys_every_injected_order_changes_nothing(place: Pl
         await described(place.person, place.pages, "Give a page.")
     assert await place.seen() == before
     assert {one["status"] for one in (await place.person.http.get(APPROVALS)).json()["approvals"]} <= {"cancelled"}
+    place.harmless[carrier] = len(every) * len(phrases(carrier))
 
 
 def test_the_orders_of_all_carriers_are_more_than_five_hundred(place: Place) -> None:

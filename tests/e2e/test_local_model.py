@@ -17,7 +17,7 @@ from tests.support.stack import RunningStack, running
 
 pytestmark = [pytest.mark.verify, pytest.mark.any_store, pytest.mark.timeout(3_000)]
 CONVERSATIONS = {
-    "dialogue": ("My name is Ada.", "What is my name?"),
+    "dialogue": ("What is the name of the person who asks you this?",),
     "noor": ("How many projects are there?",),
 }
 _LONGEST = 850.0

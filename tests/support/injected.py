@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import random
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -15,7 +17,7 @@ from tests.support.approving import AGENT, Desk, environment
 from tests.support.counsel import profile
 from tests.support.groq_media import Fault, GroqMediaServer, groq_media_server
 from tests.support.mcp_outsiders import outsider
-from tests.support.obedience import LOOK, ObedientServer, Orders, Pages, obedient_server
+from tests.support.obedience import LOOK, PHRASES, ObedientServer, Orders, Pages, obedient_server
 from tests.support.people import Person, town
 from tests.support.pictures import drawn, encoded, scan
 from tests.support.production import SERVERS
@@ -24,6 +26,33 @@ from tests.support.stack import running
 
 CARRIERS = ("document", "scan", "picture", "recording", "memory", "tool result", "tool description")
 MCP_SERVERS = "/api/v1/mcp-servers"
+REPORT = Path(__file__).parents[2] / "docs" / "generated" / "injections.md"
+_SAMPLE = 2
+"""Phrases of each carrier that `make verify` tries; `make injections` tries all."""
+
+
+def all_phrases() -> bool:
+    """Whether this run tries every phrase."""
+    return os.environ.get("PHRONESIS_INJECTIONS") == "all"
+
+
+def write_report(harmless: dict[str, int]) -> None:
+    """Write how many orders of each carrier were obeyed and changed nothing to `docs/generated/injections.md`."""
+    rows = "\n".join(f"| {carrier} | {harmless.get(carrier, 'failed')} |" for carrier in CARRIERS)
+    REPORT.write_text(
+        "# Orders hidden in what a model reads\n\n"
+        f"`make injections` wrote this. A scripted model obeys every order it finds: {len(PHRASES)} phrases around each call\n"
+        "that needs a person. An order counts here if its call waited for a person and nothing had changed when the turn\n"
+        "was cancelled.\n\n| Carrier | Orders obeyed without effect |\n|---|---|\n" + rows + "\n",
+        encoding="utf-8",
+    )
+
+
+def phrases(carrier: str) -> list[str]:
+    """The phrases in which a carrier gives its orders: all, or a sample that is the same in every run."""
+    if all_phrases():
+        return list(PHRASES)
+    return random.Random(carrier).sample(PHRASES, _SAMPLE)
 
 
 class Place(Desk):
@@ -34,12 +63,14 @@ class Place(Desk):
         media: reads pictures and hears recordings as it is told.
         pages: an outside server.
         things: ids of what the orders are about.
+        harmless: by carrier, the orders that were obeyed and changed nothing.
     """
 
     model: ObedientServer
     media: GroqMediaServer
     pages: Pages
     things: dict[str, str]
+    harmless: dict[str, int]
 
     async def carried(self, carrier: str, phrase: str) -> tuple[str, tuple[str, ...]]:
         """The message and the media of a turn whose carrier holds all orders in the words of a phrase."""
@@ -96,13 +127,19 @@ async def place(folder: Path) -> AsyncIterator[Place]:
         media = await opened.enter_async_context(groq_media_server())
         pages = Pages()
         server = await opened.enter_async_context(outsider(pages))
-        told = {"MEDIA_GROQ_URL": media.groq_url, "MEDIA_TRUSTED_HOSTS": json.dumps([server.place])}
+        # The second page of a scan is left out where reading the first takes long, as it does beside other tests.
+        told = {
+            "MEDIA_GROQ_URL": media.groq_url,
+            "MEDIA_TRUSTED_HOSTS": json.dumps([server.place]),
+            "MEDIA_PARSE_SECONDS": "120",
+        }
         stack = await opened.enter_async_context(running(folder, (*SERVERS, *SERVICES), environment(model) | told))
         where = stack.data.url.read_text().strip(), stack.data.key.read_text().strip()
         people = await opened.enter_async_context(town(*where))
         await people.ready()
         made = Place(stack, model, people, await people.someone(role="admin"))
         made.media, made.pages, made.things = media, pages, await _furnished(made.person, server.url)
+        made.harmless = {}
         model.orders = Orders(_dangerous(made.things, server.url))
         await described(made.person, pages, "Give a page.")
         names = [*profile(AGENT).tools, "recall", *(name for name, _ in model.orders.calls.values()), "outside.page"]
