@@ -58,8 +58,9 @@ class PgNodeVectors(PgVectors[NodeFilter, NodeHit]):
     async def settle(self, tenant: str, ids: Sequence[str]) -> None:
         """Make a search find what was noted of these nodes, after the commit, if the index answers soon; raises nothing."""
 
-    async def settle_all(self, tenant: str) -> None:
-        """The same for whatever was noted of the tenant's nodes, by whichever process."""
+    async def settle_all(self, tenant: str) -> bool:
+        """The same for whatever was noted of the tenant's nodes, by whichever process; whether it is done."""
+        return True
 
     async def reconcile(self, tenant: str) -> tuple[int, int]:
         """Make the index what the schema says. Raises `Unavailable`; returns how many vectors it lacked, and had too many."""

@@ -199,7 +199,8 @@ class ConstitutionVectors:
                     await asyncio.sleep(_SETTLE_LOOK)
                     waiting = await self._queue.hurrying(tenant, waiting)
                 # Also what the worker has embedded already, and has not brought to the index yet.
-                await self._index.settle_all(tenant)
+                while not await self._index.settle_all(tenant):  # noqa: ASYNC110  # a slow index is waited for, or it is said
+                    await asyncio.sleep(_SETTLE_LOOK)
         except TimeoutError as error:
             raise Unavailable("what was written just now is not embedded yet", retry_after=1) from error
 

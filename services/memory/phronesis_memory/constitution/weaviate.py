@@ -109,8 +109,8 @@ class WeaviateNodeVectors(PgNodeVectors):
     async def settle(self, tenant: str, ids: Sequence[str]) -> None:
         await self._sync.settle(tenant, ids)
 
-    async def settle_all(self, tenant: str) -> None:
-        await self._sync.settle_all(tenant)
+    async def settle_all(self, tenant: str) -> bool:
+        return await self._sync.settle_all(tenant)
 
     async def reconcile(self, tenant: str) -> tuple[int, int]:
         await self._sync.drain()

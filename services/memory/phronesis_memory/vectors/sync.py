@@ -60,11 +60,15 @@ class IndexSync(Generic[E]):
             self._failed = time.monotonic()
             log.warning("vectors of %d items wait for the index: %s", len(ids), getattr(error, "code", "timed_out"))
 
-    async def settle_all(self, tenant: str) -> None:
-        """Apply a tenant's changes, the latest of them where there are very many, in a few seconds or not at all."""
+    async def settle_all(self, tenant: str) -> bool:
+        """Apply a tenant's changes, the latest of them where there are very many; whether they were, within a few seconds."""
         async with self._database.connection(tenant) as connection:
             noted = await self._changes.noted(connection, tenant, BATCH)
         await self.settle(tenant, noted)
+        if not noted:
+            return True
+        async with self._database.connection(tenant) as connection:
+            return not await self._changes.waiting(connection, tenant, noted)
 
     async def drain(self) -> None:
         """Apply everything that was noted before. Raises `Unavailable`: the index does not take it."""
