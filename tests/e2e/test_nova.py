@@ -18,7 +18,7 @@ from tests.support.groq_server import Fault
 from tests.support.people import Person
 from tests.support.tasks import ended, task
 
-pytestmark = [pytest.mark.verify, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.verify, pytest.mark.any_store, pytest.mark.timeout(300)]
 
 REPORT = {"title": "What was found", "text": "All of it is here.", "used": ["look"]}
 
@@ -109,7 +109,6 @@ async def test_a_step_that_fails_has_the_plan_adjusted_and_one_that_fails_after_
     assert all(one["ms"] >= 0 and one["outcome"] == "ok" for one in told["model_calls"])
 
 
-@pytest.mark.any_store
 @pytest.mark.req("V-169")
 async def test_one_id_joins_what_four_services_log_of_a_turn(desk: Desk) -> None:
     person = await desk.people.someone(role="noor")
@@ -262,7 +261,6 @@ async def test_decisions_of_a_long_conversation_are_kept_word_for_word(desk: Des
     assert len(await somebody.messages(conversation or "")) == 2 * 26
 
 
-@pytest.mark.any_store
 @pytest.mark.req("V-187")
 async def test_a_strategy_outlives_a_restart_of_every_part(desk: Desk, somebody: Person) -> None:
     goals = [f"Count the buoys of {uuid4().hex[:8]} {where}" for where in ("north", "south")]

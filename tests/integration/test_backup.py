@@ -21,7 +21,7 @@ from tests.support.production import SERVERS
 from tests.support.sample_portfolio import few_projects
 from tests.support.stack import RunningStack, running
 
-pytestmark = [pytest.mark.verify, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.verify, pytest.mark.any_store, pytest.mark.timeout(600)]
 
 LINES = ["The ferry to Utvorda leaves at six.", "It carries twelve cars."]
 QUERIES = ("When does the ferry leave?", "twelve cars", "Finsevatn weather station", "lighthouse")
@@ -248,7 +248,6 @@ async def test_a_copy_beside_the_original_is_refused_and_leaves_nothing(before: 
     assert await after.named["ann"].recall(QUERIES[0])
 
 
-@pytest.mark.any_store
 async def test_a_tenant_moves_to_another_installation_under_another_name(before: Before, tmp_path: Path) -> None:
     export = before.archive.with_name("acme.phr")
     async with running(tmp_path / "data", (*SERVERS, *SERVICES), WITHOUT_A_MODEL) as stack:

@@ -17,7 +17,9 @@ or it goes through a catalogue case by case (every tool, every role, every hosti
 
 **Stores.** Where `PHRONESIS_STORES=production`, what touches neither a graph store nor a vector store is left out: it ran on
 the embedded ones, and would do the same. Where neither a fixture nor a helper of the tests shows it, `stores` says so. Left out
-too is what is marked `any_store`: it runs on a whole stack, and no such store decides about it.
+too is what is marked `any_store`: it runs on a whole stack, and no such store decides about it, or what it does with the stores
+is shown on the production ones by a test that costs less. Backups are: `test_backup_stores` writes one on either kind of store
+and restores it on the other, while `test_backup` asks what a command refuses and what a restored stack still knows.
 """
 
 from __future__ import annotations
