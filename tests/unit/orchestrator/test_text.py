@@ -122,6 +122,11 @@ def test_words_are_found_in_any_script() -> None:
     assert words("L’été Straße 2023 don't") == ["l'été", "strasse", "2023", "don't"]
 
 
+def test_the_day_of_a_date_ends_no_sentence() -> None:
+    text = "zum 1. Mai ändert sich das. Es gilt vom 3. bis 21. August."
+    assert sentences(text) == ["zum 1. Mai ändert sich das.", "Es gilt vom 3. bis 21. August."]
+
+
 def test_a_sentence_goes_on_over_the_end_of_a_page_line() -> None:
     text = "The budget review meeting of the programme takes place on\n14 May 2024 in room 3. Then it ends."
     assert sentences(text) == [

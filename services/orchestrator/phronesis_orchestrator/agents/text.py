@@ -22,7 +22,11 @@ _SENTENCE_END = re.compile(
 )
 """The sign at the end of a sentence, which belongs to it, with what parts it from the next. All alternatives begin with one
 class of characters, which is what a search can skip to."""
-_ABBREVIATION = re.compile(r"(?:^|[\s(])(?:[A-Z]|e\.g|i\.e|cf|vs|approx|incl|No|Mr|Mrs|Ms|Dr|Prof|St|Ltd|Inc|Co|Fig|c)\.$")
+_ABBREVIATION = re.compile(
+    r"(?:^|[\s(])(?:[A-Z]|e\.g|i\.e|cf|vs|approx|incl|No|Mr|Mrs|Ms|Dr|Prof|St|Ltd|Inc|Co|Fig|c)\.$"
+    r"|(?:,\s|(?:^|\s)[^\W\dA-Z]{2,3}\s)(?:[1-9]|[12]\d|3[01])\.$"
+)
+"""What ends with a full stop and no sentence with it, as the day of “vom 3. August” does."""
 _TAIL = 10
 """Characters at the end of a sentence in which an abbreviation is looked for; the longest has seven."""
 _WRAPPED = 50

@@ -66,15 +66,18 @@ from .search import (
     attached,
     columns_to_measure,
     lines_of,
+    meant,
     nearest,
     passages_of,
     quote,
+    rows_of,
     table_of,
     telling,
     things_about,
     weigh,
     without,
 )
+from .tables import Computed, asks_measure, columns_of, is_row, says_measure
 from .wording import Wording, Written
 from .writer import Taken, say_taken, write
 
@@ -103,8 +106,11 @@ _PERSONAL = frozenset(kind.value for kind in (ItemKind.NOTE, ItemKind.EPISODE))
 """What a question about the speaker may be answered from."""
 _FIGURES = frozenset({"count", "sum", "mean", "median", "share", "ratio", "difference", "max", "min"})
 """Kinds of words that ask for a figure."""
-_COMPUTED = frozenset({"sum", "mean", "median", "difference", "ratio", "share", "most", "least", "table_most", "table_least"})
-"""Those, and extremes, that a text seldom states: who quotes it has not worked it out."""
+_COMPUTED = frozenset(
+    """sum mean median difference ratio share most least table_most table_least compare_greater compare_less
+    more less""".split()
+)
+"""Those, extremes and comparisons, that a text seldom states: who quotes it has not worked it out."""
 _MEANT = 0.35
 """The least cosine of a question and of what is quoted of the twin."""
 _NO_ANSWER = 0.0
@@ -538,7 +544,12 @@ class _Answering:
             log.warning("the documents of the conversation cannot be searched: %s", error.code)
             self._running.degrade("documents")
             return attached(self._turn.media_text)
-        return [_of_document(one) for one in found.passages] or attached(self._turn.media_text)
+        passages = [_of_document(one) for one in found.passages] or attached(self._turn.media_text)
+        handed = {one.title for one in attached(self._turn.media_text)}
+        # What comes with a message is what it speaks of, before what came earlier.
+        named = {one.title for one in meant(self._text, passages, self._language)}
+        here = [one for one in passages if one.title in handed] or passages
+        return [replace(one, score=one.score + (one.title in named)) for one in here]
 
     async def _in_source(self, understood: Understood, words: Wording, source: QuotedSource) -> RuleAnswer | None:
         """Quoted from where the answer before was quoted; `None` where it does not say more.
@@ -552,8 +563,13 @@ class _Answering:
         if source.kind in ATTACHED:
             found_passages = await self._document_passages(f"{self._text} {source.asked}")
             passages = [replace(one, score=one.score + (one.id == source.id)) for one in found_passages]
-            if (computed := await self._from_table(understood, words, passages, self._text)) is not None:
+            again = self._from_row(understood, words, source)
+            if again is not None and again.sure > _NEAR_SURE:
+                return again
+            if (computed := await self._from_table(understood, words, passages, self._text, source.computed)) is not None:
                 return computed
+            if again is not None:
+                return again
         else:
             memory = await self._retrieve(self._text, source.asked)
             passages = [one for one in passages_of(memory) if one.id == source.id or one.title == source.title]
@@ -601,7 +617,8 @@ class _Answering:
     def _question(self) -> str:
         """Here is the budget. What was spent in total? Without what only hands a document over."""
         clause = last_clause(self._text)
-        alone = asks(clause, self._language) and telling(self._language.tokens(clause), self._language)
+        put = asks(clause, self._language) or clause.endswith("?")
+        alone = put and telling(self._language.tokens(clause), self._language)
         return clause if self._turn.media_text and alone else self._text
 
     def _with_question_before(self) -> str:
@@ -679,24 +696,62 @@ class _Answering:
         far = {id(one) for one, cosine in zip(nodes, cosines, strict=False) if cosine < _MEANT}
         return tuple(one for one in found if id(one) not in far)
 
+    def _from_row(self, understood: Understood, words: Wording, source: QuotedSource) -> RuleAnswer | None:
+        """The row of a table that was told, again, for a short question about it: when is that? And where?"""
+        told = telling(self._language.tokens(self._text), self._language)
+        measure = asks_measure(self._text, told, self._language)
+        if not source.row or len(self._text.split()) > _SHORT or measure not in ("", "count"):  # that's how many kilos?
+            return None
+        said = {token.folded for token in self._language.tokens(self._text)}
+        points = self._says_it() or bool(said & self._language.cues("points_at"))
+        columns = {token.stem for token in self._language.tokens(" ".join(columns_of(source.row)))}
+        own = [token for token in told if token.stem not in columns]
+        if (own and not points) or not (points or self._follows()):
+            return None
+        place = source.label.removeprefix(source.title).removeprefix(", ")
+        row = Quote(Passage(source.id, source.title, source.row, source.kind, 1.0, place), (source.row,), 1.0)
+        return self._quoted(understood, (row,), words, near=bool(own))
+
     async def _from_table(
-        self, understood: Understood, words: Wording, passages: Sequence[Passage], asked: str
+        self, understood: Understood, words: Wording, passages: Sequence[Passage], asked: str, before: str = ""
     ) -> RuleAnswer | None:
-        """What a table among the documents gives for a question that asks for more than one of its rows."""
+        """What a table among the documents gives for a question that asks for more than one of its rows.
+
+        Args:
+            before: the question before, for which it was computed on; a follow-up may have but another value.
+        """
         if len(passages) >= _PASSAGES:  # a table of which a part may be missing adds up to nothing
             return None
-        found = await asyncio.to_thread(table_of, asked, passages, self._language)
-        if found is None and (columns := await asyncio.to_thread(columns_to_measure, asked, passages, self._language)):
-            cosines = await self._compared(asked, columns)
-            likely = dict(zip(columns, cosines, strict=True)) if cosines else {}
-            found = await asyncio.to_thread(table_of, asked, passages, self._language, likely)
+        told = telling(self._language.tokens(asked), self._language)
+        bare = all(says_measure(token, self._language) for token in told)  # and the cheapest?
+        asking = {token.folded for token in self._language.tokens(asked)}
+        whole = told and asking & {word for cue in ("sort", "opens", "who") for word in self._language.cues(cue)}
+        of_them = bool(asking & self._language.cues("of_them"))  # what do they add up to?
+        goes_on = self._follows() or of_them or (self._says_little() and not whole)
+        found = None if bare and before else await self._table_of(asked, passages)
+        if found is None and before and goes_on and (bare or not asks_measure(asked, told, self._language)):
+            asked = f"{before} {asked}"
+            found = await self._table_of(asked, passages, len(before) + 1)
         if found is None:
             return None
         passage, computed = found
-        value = words.number(computed.value)
+        value = computed.shown or words.number(computed.value)
         said = words.sentence(f"table/{computed.measure}", len(computed.rows), column=computed.column, value=value)
-        quote = Quote(passage, (said, *computed.rows[: _MOST_ROWS if computed.measure == "rows" else _ROWS]), 1.0)
-        return self._quoted(understood, (quote,), words)
+        alone = computed.measure == "rows" and len(computed.rows) == 1
+        rows = computed.rows[: _MOST_ROWS if computed.measure == "rows" else _ROWS]
+        quote = Quote(passage, rows if alone else (said, *rows), 1.0)
+        return self._quoted(understood, (quote,), words, computed=asked[-MAX_PHRASE:])
+
+    async def _table_of(self, asked: str, passages: Sequence[Passage], fresh: int = 0) -> tuple[Passage, Computed] | None:
+        """What the one table that a question fits gives for it, by the columns that it names or that are near to it."""
+        found = await asyncio.to_thread(table_of, asked, passages, self._language, None, fresh)
+        if found is not None and not found[1].unexplained:
+            return found
+        if columns := await asyncio.to_thread(columns_to_measure, asked, passages, self._language):
+            cosines = await self._compared(asked, columns)
+            likely = dict(zip(columns, cosines, strict=True)) if cosines else {}
+            found = await asyncio.to_thread(table_of, asked, passages, self._language, likely, fresh) or found
+        return found
 
     async def _weighed(
         self, understood: Understood, found: Sequence[Quote], passages: Sequence[Passage], words: Wording
@@ -713,8 +768,14 @@ class _Answering:
 
     async def _nearest(self, understood: Understood, words: Wording, passages: Sequence[Passage]) -> RuleAnswer | None:
         """What comes nearest in the conversation's documents, told as no more than that."""
+        passages = meant(self._text, passages, self._language) or passages
         lines, cosines = await self._lines_compared(passages)
         found = await self._near_quotes(lines, cosines) if cosines else ()
+        chosen = await asyncio.to_thread(rows_of, self._question(), passages, self._language)
+        if chosen is not None and (not found or found[0].passage.title == chosen[0].title):
+            rows = Quote(chosen[0], chosen[1].rows, 1.0)
+            sure = not chosen[1].unexplained and self._asks() and not self._has_to_compute((rows,))
+            return self._quoted(understood, (rows,), words, near=not sure)
         return self._quoted(understood, found, words, near=True) if found else None
 
     async def _near_quotes(self, lines: Sequence[tuple[Passage, str]], cosines: Sequence[float]) -> tuple[Quote, ...]:
@@ -740,6 +801,8 @@ class _Answering:
         """Whether a total, a difference or an extreme is asked for of which the sentences found say nothing themselves."""
         said = {token.stem for one in found for line in one.sentences for token in self._language.tokens(line)}
         tokens = self._language.tokens(self._text)
+        if any(token.folded.isdigit() and token.stem not in said for token in tokens):
+            return True  # what four of them cost
         measures = [tokens[at:end] for at, end, one in self._language.senses_in(tokens) if one.kind in _COMPUTED]
         return any(all(token.stem not in said for token in run) for run in measures)
 
@@ -803,6 +866,7 @@ class _Answering:
         memory: AugmentedMemoryContext | None = None,
         *,
         near: bool = False,
+        computed: str = "",
     ) -> RuleAnswer:
         paragraphs = [f"**{one.passage.label}**: {' '.join(one.sentences)}" for one in found]
         head = [words.sentence("nearest", title=found[0].passage.title)] if near else []
@@ -820,7 +884,10 @@ class _Answering:
         sure = round((_NEAR_SURE if near else _QUOTED_SURE * found[0].support) * understood.certainty, 3)
         best, before = found[0].passage, _focus_on(understood, self._turn.focus)
         asked = before.quoted.asked if before.quoted is not None and before.quoted.id == best.id else self._text
-        source = QuotedSource(id=best.id, title=best.title, kind=best.kind, asked=asked[:MAX_PHRASE], label=best.label)
+        rows = [line for line in found[0].sentences if is_row(line)] if best.kind in ATTACHED else []
+        row = rows[0] if len(rows) == 1 else ""
+        place = {"id": best.id, "title": best.title, "kind": best.kind, "label": best.label}
+        source = QuotedSource(**place, asked=asked[:MAX_PHRASE], computed=computed, row=row)
         focus = before.model_copy(update={"quoted": source, "personal": False, "language": words.language})
         return self._said(understood, Written(text), "A", sure, memory=memory, sources=sources, focus=focus)
 
@@ -890,7 +957,7 @@ async def _with_text(plan: Plan, finding: Finding, twin: TwinReader, lexicon: Le
 
 def _of_document(one: FoundPassage) -> Passage:
     place = cite(one).removeprefix(one.name).removeprefix(", ")
-    return Passage(one.media_id, one.name, one.text, one.kind.value, 1 + one.score, place)
+    return Passage(one.media_id, one.name, one.text, one.kind.value, 1 + one.score, place, first=one.position == 0)
 
 
 def _node_sources(finding: Finding) -> tuple[Source, ...]:

@@ -354,6 +354,10 @@ class QuotedSource(Message):
     """The question that it answered, by which it is found again."""
     label: str = ""
     """As it was cited, with the page or sheet."""
+    computed: str = ""
+    """The question for which a table was computed on; empty where the text was quoted."""
+    row: str = ""
+    """The one row of a table that was told, spelled."""
 
 
 class Focus(Message):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rapidfuzz import process
@@ -15,7 +15,7 @@ from phronesis_contracts.memory import AugmentedMemoryContext, ContextItem
 
 from ..agents.text import node_year, sentences, shorten
 from .language import Language, Sense, Token, fold
-from .tables import Computed, asks_measure, compute, figures_of, is_row, limit_of, spell_tables
+from .tables import Computed, asks_measure, choose, columns_of, compute, figures_of, is_row, limit_of, spell_tables
 
 ATTACHED = frozenset(kind.value for kind in MediaKind)
 """Kinds of passages that are of what was attached to the conversation."""
@@ -50,7 +50,7 @@ _LONGEST = 420
 _SENTENCE_END = re.compile(r"[.!?]\s+(?=\S)")
 _NEAREST, _NEAREST_REMARK = 0.05, 0.35
 """The least cosine of a sentence that is near a question, and near a remark, such as words to look for."""
-_BESIDE, _NEAREST_QUOTED = 0.25, 3
+_BESIDE, _NEAREST_QUOTED = 0.25, 5
 """By how much another sentence may be less near than the nearest, and how many are quoted."""
 _AS_MEANT = 0.05
 """By how much less near than the nearest sentence a quote may be that is told as the answer."""
@@ -73,6 +73,8 @@ class Passage:
     score: float = 0.0
     place: str = ""
     """Page, sheet or heading, as a reader knows it."""
+    first: bool = False
+    """Whether its text begins a document."""
 
     @property
     def label(self) -> str:
@@ -134,6 +136,20 @@ def quote(
     return (best, Quote(other.passage, other.sentences[:_OTHERS], other.support))
 
 
+def meant(question: str, passages: Sequence[Passage], language: Language) -> list[Passage]:
+    """The passages of the one document that a question names by a word of its title or of its first line; else none."""
+    heads: dict[str, set[str]] = {}
+    for one in passages:
+        head = next(iter(one.text.splitlines()), "") if one.first else ""
+        heads.setdefault(one.title, set()).update(language.stem(word) for word in _words(f"{one.title} {head}"))
+    tokens = language.tokens(question)
+    several = language.cues("of_them") | language.cues("both_of")  # which of them: it is asked of all
+    alone = len(heads) < 2 or any(token.folded in several for token in tokens)
+    said = set() if alone else {token.stem for token in telling(tokens, language)}
+    only = {title for title, held in heads.items() if said & (held - set().union(*(h for t, h in heads.items() if t != title)))}
+    return [one for one in passages if one.title in only] if len(only) == 1 else []
+
+
 def lines_of(passages: Sequence[Passage]) -> list[tuple[Passage, str]]:
     """The sentences and table rows of passages, each once, with the passage that it is first found in."""
     found: dict[tuple[str, str], Passage] = {}
@@ -145,26 +161,51 @@ def lines_of(passages: Sequence[Passage]) -> list[tuple[Passage, str]]:
 
 
 def table_of(
-    question: str, passages: Sequence[Passage], language: Language, likely: Mapping[str, float] | None = None
+    question: str,
+    passages: Sequence[Passage],
+    language: Language,
+    likely: Mapping[str, float] | None = None,
+    fresh: int = 0,
 ) -> tuple[Passage, Computed] | None:
     """What the one table that a question fits gives for it: a total, a count, or the row with the most or the least.
 
     Args:
         passages: all passages of the documents that hold tables.
         likely: how near the name of each column of figures is to the question, where none of them is named.
+        fresh: where a follow-up begins in the question.
     """
     tables = _tables(passages)
     words = telling(language.tokens(question), language)
-    found = [
-        (passage, computed)
-        for passage, rows in tables.values()
-        if (computed := compute(question, words, list(rows), passage.label, language, likely)) is not None
-    ]
+
+    def computed(some: Iterable[tuple[Passage, dict[str, None]]]) -> list[tuple[Passage, Computed]]:
+        of = ((one, compute(question, words, list(rows), one.label, language, likely, fresh)) for one, rows in some)
+        found = [(one, each) for one, each in of if each is not None]
+        fewest = min((each.unexplained for _, each in found), default=0)
+        return [one for one in found if one[1].unexplained == fewest]
+
+    found = computed(tables.values())
     if len(found) > 1:  # of two sheets the one that is named
         asked = {word.stem for word in words}
         held = [len(asked & {token.stem for token in language.tokens(passage.label)}) for passage, _ in found]
         found = [one for one, own in zip(found, held, strict=True) if own == max(held)]
+    if len(found) > 1:  # of sheets that are alike all of them
+        alike = [tables[passage.label] for passage, _ in found]
+        heads = {(passage.title, columns_of(next(iter(rows)))) for passage, rows in alike}
+        whole = {row: None for _, rows in alike for row in rows}
+        found = computed([(replace(alike[0][0], place=""), whole)]) if len(heads) == 1 else []
     return found[0] if len(found) == 1 else None
+
+
+def rows_of(question: str, passages: Sequence[Passage], language: Language) -> tuple[Passage, Computed] | None:
+    """The few rows that hold what a question names, of the table that explains most of its words."""
+    words = telling(language.tokens(question), language)
+    found = [
+        (passage, chosen)
+        for passage, rows in _tables(passages).values()
+        if (chosen := choose(question, words, list(rows), passage.label, language)) is not None
+    ]
+    best = min(found, key=lambda one: one[1].unexplained, default=None)
+    return best if best is not None and best[1].unexplained <= min(1, len(words) - 1) else None
 
 
 def columns_to_measure(question: str, passages: Sequence[Passage], language: Language) -> list[str]:

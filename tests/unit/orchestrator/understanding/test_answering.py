@@ -9,7 +9,14 @@ import pytest
 
 from phronesis_contracts import Unavailable
 from phronesis_contracts.deletions import DeletionState
-from phronesis_contracts.documents import COMPARE_TEXTS, ComparedTexts, CompareTexts
+from phronesis_contracts.documents import (
+    COMPARE_TEXTS,
+    SEARCH_DOCUMENTS,
+    ComparedTexts,
+    CompareTexts,
+    FoundPassage,
+    FoundPassages,
+)
 from phronesis_contracts.facts import (
     ASK_FACTS,
     FORGET_FOR_GOOD,
@@ -373,11 +380,20 @@ async def test_a_row_of_an_attached_table_is_quoted_with_the_names_of_its_column
     assert [one in reply.user_response for one in told] == [True] * len(told), reply.user_response
 
 
-@pytest.mark.parametrize("text", ["how many people work in Design?", "What is Lars Holt's phone number?"])
-async def test_what_no_column_of_an_attached_table_says_is_not_answered_from_it(text: str) -> None:
+async def test_what_no_column_of_an_attached_table_says_is_not_answered_from_it() -> None:
     neighbours = FakeNeighbours(memory=NOTHING, documents={"m1": document(STAFF, "staff.csv")})
-    reply = await answered(text, neighbours, ("m1",))
+    reply = await answered("how many people work in Design?", neighbours, ("m1",))
     assert reply.sources == (), reply.user_response
+
+
+async def test_a_row_without_what_is_asked_for_is_told_as_no_more_than_near() -> None:
+    neighbours = FakeNeighbours(memory=NOTHING, documents={"m1": document(STAFF, "staff.csv")})
+    reply = await answered("What is Lars Holt's phone number?", neighbours, ("m1",))
+    assert reply.user_response == (
+        "“staff.csv” does not say that in so many words. The nearest that it says:\n\n"
+        "**staff.csv**: name: Lars Holt; team: Sales; start: 2021-09-15; room: A03.\n\n"
+        "Quoted from the sources; no language model was used."
+    )
 
 
 @pytest.mark.parametrize(
@@ -446,3 +462,58 @@ async def test_a_number_that_counts_something_else_does_not_answer_how_many() ->
 async def test_a_document_without_a_word_about_it_is_quoted_from_its_beginning() -> None:
     reply = await answered("", FakeNeighbours(memory=NOTHING, documents=LEASE, owners=comparing(Pets=0.5)), ("m1",))
     assert reply.user_response.startswith("**lease.txt**: The rent is 800 euros.")
+
+
+def passage(media_id: str, text: str, **more: Any) -> FoundPassage:
+    """A passage of a document that came with an earlier message."""
+    given = {"name": media_id, "kind": MediaKind.DOCUMENT, "position": 0, "start": 0, "end": len(text), "score": 0.5} | more
+    return FoundPassage(media_id=media_id, text=text, **given)
+
+
+def held(*passages: FoundPassage) -> dict[str, Any]:
+    """Memory that has these passages of the conversation's documents."""
+    return {SEARCH_DOCUMENTS.subject: FoundPassages(passages=passages, documents=len(passages))}
+
+
+OFFER, BILL = "Offer of Morven\nThe excess is 80 pounds a claim.", "Invoice 77\nThe excess is 95 pounds a claim."
+
+
+async def test_what_comes_with_a_message_is_asked_before_what_came_earlier() -> None:
+    neighbours = FakeNeighbours(
+        memory=NOTHING,
+        documents={"m1": document(BILL, "bill.txt")},
+        owners=held(passage("offer.txt", OFFER), passage("bill.txt", BILL)),
+    )
+    reply = await answered("Here is the other one. How much is the excess?", neighbours, ("m1",))
+    assert ("95 pounds" in reply.user_response, "80 pounds" in reply.user_response) == (True, False)
+
+
+@pytest.mark.parametrize(("text", "told"), [("and in the invoice?", "95"), ("How much is the excess in the offer?", "80")])
+async def test_a_document_is_chosen_by_a_word_of_its_first_line(text: str, told: str) -> None:
+    neighbours = FakeNeighbours(
+        memory=NOTHING, owners=held(passage("a.txt", OFFER), passage("b.txt", BILL)) | comparing(excess=0.5)
+    )
+    source = QuotedSource(id="a.txt", title="a.txt", kind="document", asked="How much is the excess?", label="a.txt")
+    history = (PastMessage("user", "How much is the excess?"), PastMessage("assistant", "80 pounds."))
+    reply = await answered(text, neighbours, history=history, focus=Focus(quoted=source))
+    assert [one in reply.user_response for one in ("80 pounds", "95 pounds")] == [told == "80", told == "95"]
+
+
+ON_A_ROW = QuotedSource(
+    id="staff.csv", title="staff.csv", kind="document", asked="Who started last?", label="staff.csv",
+    row="name: Lars Holt; team: Sales; start: 2021-09-15; room: A03.",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "sure"), [("which room is that?", True), ("and where?", True), ("and their phone?", None)])
+async def test_a_short_question_about_the_row_that_was_told_gets_it_again(text: str, sure: bool | None) -> None:
+    neighbours = FakeNeighbours(memory=NOTHING, owners=held(passage("staff.csv", STAFF)))
+    reply = await answered(text, neighbours, focus=Focus(quoted=ON_A_ROW))
+    assert reply.user_response.startswith("**staff.csv**: name: Lars Holt;") is bool(sure)
+
+
+async def test_another_value_asks_the_computed_question_again() -> None:
+    source = ON_A_ROW.model_copy(update={"row": "", "computed": "How many people are in Design?"})
+    neighbours = FakeNeighbours(memory=NOTHING, owners=held(passage("staff.csv", STAFF)))
+    reply = await answered("and in Sales?", neighbours, focus=Focus(quoted=source))
+    assert reply.user_response.startswith("**staff.csv**: There is 1 such row. name: Lars Holt;"), reply.user_response
