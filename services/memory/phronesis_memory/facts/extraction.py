@@ -569,6 +569,8 @@ def _statement(found: Found, language: Language) -> Statement | None:
     thing = found.object.strip()
     if not thing or thing.casefold() in language.words("empty") or len(thing) > _LONGEST or len(found.predicate) > 100:
         return None
+    if found.predicate != NOTED and _is_no_object(thing, found.predicate, language):
+        return None
     known = predicate_of(found.predicate)
     statement = Statement(
         kind=_kind(found, known.kind),
@@ -580,6 +582,22 @@ def _statement(found: Found, language: Language) -> Statement | None:
         confidence=_BY_RULE,
     )
     return statement.model_copy(update={"text": sentence_of(statement, language)[:2_000]})
+
+
+_PLACES = ("works at", "lives in")
+_NAMES_A_LIST = re.compile(r":(?!\d)")
+
+
+def _is_no_object(thing: str, predicate: str, language: Language) -> bool:
+    """Whether what stands for an object is a clause, a list behind a colon, a time, or has another thing behind it.
+
+    The sentence is kept as it was said then.
+    """
+    words = thing.casefold().split()
+    clause = words[0] in language.words("subjects") or words[-1] in language.words("auxiliaries")
+    timed = predicate in _PLACES and words[0] in language.words("when_openings")
+    another = any(one.endswith(",") and after in language.words("my") for one, after in pairwise(words))
+    return clause or timed or another or _NAMES_A_LIST.search(thing) is not None
 
 
 def _kind(found: Found, kind: FactKind) -> FactKind:

@@ -446,6 +446,8 @@ class _Answering:
         if (found is None or not found.facts or found.near) and plan.action == "recall":
             if (told := await self._from_passages(understood, words, self._text)) is not None:
                 return told
+        if found is not None and not found.facts and plan.action == "recall":
+            found = await self._again(words) or found
         if found is not None:
             return self._personal(understood, found, words)
         if lexicon is not None and not is_own(self._text, self._language):
@@ -455,6 +457,23 @@ class _Answering:
                     return await self._not_a_source(of_data, words, AnswerSource.TWIN)
                 return await self._of_twin(of_data, lexicon, schema)
         return self._said(understood, Written(words.sentence("personal/unknown")), "A", _NO_ANSWER)
+
+    async def _again(self, words: Wording) -> PersonalAnswer | None:
+        """What answers a short follow-up together with the question before it, told as no more than near; `None` without."""
+        bare = not telling(self._language.tokens(self._text), self._language)
+        leans = bare or self._follows() or self._says_it()
+        if not self._turn.focus.personal or not leans or len(self._text.split()) > _SHORT or self._running.degraded:
+            return None
+        asked = self._with_question_before()
+        try:
+            found = await recall(self._running, asked, self._language, words, self._turn.focus.to_forget)
+        except ServiceError as error:
+            log.warning("the facts of the user cannot be asked: %s", error.code)
+            return None
+        if found is None or not found.facts or found.near:
+            return found if found is not None and found.near else None
+        said = words.sentence("personal/near", said=found.text)
+        return replace(found, text=said, sure=_NEAR_SURE, near=True)
 
     async def _kept(self, understood: Understood, words: Wording) -> RuleAnswer | None:
         """What the person told, kept; `None` where the message asks for something, or tells nothing to keep."""
@@ -920,6 +939,8 @@ class _Answering:
         if plan.reason in ("words", "scope", "reference") and not self._analyst and not plan.choices and self._asks():
             if (told := await self._from_memory(understood, words, self._text, _FAIR, only_near=True)) is not None:
                 return told
+        if self._turn.focus.personal and not plan.choices and (again := await self._again(words)) is not None:
+            return self._personal(understood, again, words)
         if plan.reason == "reference" and self._turn.focus.personal and self._asks() and not plan.choices:
             return self._said(understood, Written(words.sentence("personal/never_told")), mode, _NO_ANSWER)
         if plan.reason in ("words", "scope") and not self._analyst:

@@ -236,10 +236,12 @@ def understand(
     for one in (language, *(other for other in languages().values() if other is not language)):
         if (talk := one.recognise(text, "talk")) is not None:
             return Understood(plan=Talk(about=talk, text=text[:1_000]), language=one.name)
-    if personal and (order := language.recognise(text, "user")) is not None and not _corrects_data(order, focus):
-        about = AboutUser(action=order, text=text[:4_000], explicit=True)
+    ordered = language.recognise(text, "order") is not None
+    order = _of_memory(text, language) if personal else None
+    if order is not None and not _corrects_data(order[0], focus) and not (ordered and order[0] == "remember"):
+        about = AboutUser(action=order[0], text=order[1][:4_000], explicit=True)
         return Understood(plan=about, language=language.name)
-    if language.recognise(text, "order") is not None:
+    if ordered:
         return Understood(plan=Unknown(reason="unsupported", words=text[:300]), language=language.name)
     of_data = _of_data(text, lexicon, focus, spoken) if lexicon is not None else None
     if of_data is not None and lexicon is not None and isinstance(of_data.plan, Unknown):
@@ -259,6 +261,16 @@ def understand(
     if of_data is not None:
         return of_data
     return Understood(plan=Unknown(reason="scope", words=text[:300]), language=language.name)
+
+
+def _of_memory(text: str, language: Language) -> tuple[str, str] | None:
+    """What a message asks of the person's memory, and in which words: to forget something may stand in its last sentence."""
+    if (order := language.recognise(text, "user")) is not None:
+        return order, text
+    parts = _sentences(text)
+    if len(parts) > 1 and language.recognise(parts[-1], "user") == "forget":
+        return "forget", parts[-1]
+    return None
 
 
 _COURTESIES, _MOST_COURTESIES = ("greeting", "thanks", "praise"), 3
