@@ -57,6 +57,23 @@ TOP = "top 3 defra projects by cost 2022"
         (("total cost of HMRC projects in 2022", "And 2023", "So how much has it grown since 2021?"), ("+£2,593.53 million",)),
         (("Wer ist für HMCTS Reform zuständig und wie ist es bewertet?",), ("MOJ", "Amber")),
         (("who runs Crossrail and what does it cost?", "and when does it end"), ("14 May 2023",)),
+        (("How many schemes did the Cabinet Office have in 2022, and how many of them were red?",), ("**12**", "**1**")),
+        (("Wie viele Projekte enden 2026?", "und 2027?"), ("2023", "2027")),
+        (
+            ("Which had more projects in 2023, DEFRA or DfE?", "And the cost of each of the two?"),
+            ("£32,761 million", "£4,954 million"),
+        ),
+        (
+            ("Who had more projects in 2022, Justice or Education?", "How many green ones did each of them have?"),
+            ("**5**", "**1**"),
+        ),
+        (("MoJ 2023: number of green projects", "and HMRC", "list the MoJ ones"), ("**6**", "Green")),
+        (("red projects in each of the four years",), ("11", "7", "27", "23")),
+        (("Whole-life cost of Crossrail plus that of the Thameslink Programme in 2021?",), ("£25,978.8 million",)),
+        (
+            ("Which department was in charge of St Helena Airport in 2020?", "And in 2021?", "what did it cost that year"),
+            ("£445.1 million",),
+        ),
         (("Which project finishes latest?",), ("Future Combat Air System", "31 December 2070")),
         (("how long does Crossrail run",), ("22 July 2008", "14 May 2023")),
         (("which projects turned green in 2022",), ("became Green", "**16**")),

@@ -408,6 +408,21 @@ async def test_what_was_so_before_is_told_as_what_was(known: Known) -> None:
     assert await asked(known, who, "Where do I live?") == ["You live in York."]
 
 
+async def test_a_sentence_that_tells_a_change_comes_before_what_was_so(known: Known) -> None:
+    who = someone()
+    await learnt(known, who, "I work at Brill & Sons", 1)
+    await learnt(known, who, "The bell of the barn hangs at the gate now", 2)
+    assert await asked(known, who, "Which company do I work for?") == ["You work at Brill & Sons."]
+    await learnt(known, who, "the company I work for is no longer the same, they are called Tarrant from now on", 3)
+    assert await asked(known, who, "Which company do I work for?") == [
+        "You said: the company I work for is no longer the same, they are called Tarrant from now on.",
+        "Earlier: You work at Brill & Sons.",
+    ]
+    assert await asked(known, who, "Which company do I work for?", as_of=START + timedelta(minutes=2)) == [
+        "You work at Brill & Sons."
+    ]
+
+
 async def test_what_a_question_finds_can_be_forgotten(known: Known) -> None:
     who = someone()
     await learnt(known, who, "My address is 14 Mill Lane, York")

@@ -174,6 +174,9 @@ ON_FRIDAY, ON_THURSDAY = "a meeting with Ada on Friday", "a meeting with Ada on 
         ("My sister is Mia", "No, Maya", [("sister is", "Maya", False), ("sister is", "Mia", True)]),
         ("Ich wohne in Köln", "Nein, ich meinte Bonn", [("lives in", "Bonn", False)]),
         ("I have " + MOVING, "I meant 16 May 2027", [("plans", MOVED, False), ("plans", MOVING, True)]),
+        ("I have " + MOVING, "hang on, it's on 16 May 2027, not the 14th", [("plans", MOVED, False), ("plans", MOVING, True)]),
+        ("My rent is 1,150 pounds", "Sorry, wrong — it's 1,180.", [("rent is", "1,180 pounds", False)]),
+        ("My rent is 1,150 pounds", "wait, it was 1,180 with the garage", [("rent is", "1,180 pounds", False)]),
     ],
 )
 def test_a_correction_is_of_what_was_said_before(said: str, correction: str, right: list[tuple[str, str, bool]]) -> None:
@@ -276,10 +279,31 @@ def test_another_language_needs_a_file_and_no_code() -> None:
         ("Draw me a chart of costs", []),
         ("Die Miete beträgt 890 Euro warm", ["Die Miete beträgt 890 Euro warm"]),
         ("nur die größten drei", []),
+        ("I own two boats: a punt and a dinghy", ["I own two boats: a punt and a dinghy"]),
+        ("I'm allergic to nuts, and I wear lenses", ["I'm allergic to nuts, and I wear lenses"]),
+        ("Ada quit on Friday", []),
+        ("My mum lives in Deal, my dad in Hove", ["My mum lives in Deal, my dad in Hove"]),
+        ("Two boys here: Finn's 8 and Lorcan is 11", ["Two boys here: Finn's 8 and Lorcan is 11"]),
+        ("bills this autumn: gas 8 October, water 20 October", ["bills this autumn: gas 8 October, water 20 October"]),
+        ("costs by year: which was higher, 2021 or 2022?", []),
     ],
 )
 def test_a_sentence_of_the_users_own_world_is_noted_where_no_statement_says_it(said: str, kept: list[str]) -> None:
     assert [one.object for one in note_the_rest(said, extract_statements(said))] == kept
+
+
+@pytest.mark.parametrize(
+    ("said", "objects"),
+    [
+        ("I'm allergic to nuts, and I wear lenses", ["nuts"]),
+        ("Ada quit on Friday", []),
+        ("I have three children: Maya is 11, Theo is 8", ["8"]),
+        ("I don't eat meat, but eggs and cheese are ok", ["meat"]),
+        ("Remember these birthdays: Ada 4 February, Milo 22 July", ["these birthdays: Ada 4 February, Milo 22 July"]),
+    ],
+)
+def test_a_clause_a_list_or_a_time_is_no_object(said: str, objects: list[str]) -> None:
+    assert [one.object for one in extract_statements(said)] == objects
 
 
 def noted(*said: str) -> list[StoredFact]:

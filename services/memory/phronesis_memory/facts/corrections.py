@@ -18,6 +18,8 @@ from .wording import sentence_of
 _WORDS = 8
 """Words that are put in the place of others at most."""
 _SURE = 0.9
+_DASHES = str.maketrans("–—", "--")
+_FIGURE = re.compile(r"(?<![\w.,])\d[\d.,]*\d(?![\w])|(?<![\w.,])\d(?![\w.,])")
 _DAY = re.compile(r"\b\d{1,2}(?:st|nd|rd|th|\.)? (?:of )?(?P<word>[^\W\d]{3,})(?: \d{4})?\b|\b\d{4}-\d\d-\d\d\b")
 """What has the form of a day with its month, whose word has to be one."""
 
@@ -38,7 +40,7 @@ def find_correction(text: str, language: str | None = None) -> Correction | None
     for sentence in sentences(text[:400], spoken):
         if sentence.endswith("?"):
             return None
-        plain = expand(sentence.rstrip(" .!"), spoken)
+        plain = expand(sentence.translate(_DASHES).rstrip(" .!"), spoken)
         rest, led = _without_leads(f"{plain} ", spoken)
         for one in spoken.amends:
             if (one.lead and not led) or (match := one.pattern.fullmatch(rest)) is None:
@@ -90,11 +92,17 @@ def _meant(correction: Correction, said: Sequence[StoredFact], language: Languag
         for one in said:
             if (part := _with_part(one.object, correction.old, correction.new)) is not None:
                 return one, part
-        return None
     last = _last_said(said)
-    for one in last:
-        if (swapped := _swapped(one.object, correction.new, language)) is not None:
-            return one, swapped
+    for new in (correction.new,) if correction.old is None else ():
+        for one in last:
+            if (swapped := _swapped(one.object, new, language)) is not None:
+                return one, swapped
+    core = _core(correction.new, language)
+    swaps = [(one, thing) for one in last if core and (thing := _swapped(one.object, core, language)) is not None]
+    if len(swaps) == 1:  # we fly on 10 April, not the 9th; it was 8,900 with the trailer
+        return swaps[0]
+    if correction.old is not None:
+        return None
     alike = [one for one in last if _shape(one.object) == _shape(correction.new)]
     return (alike[0], correction.new) if len(alike) == 1 else None
 
@@ -123,12 +131,24 @@ def _swapped(thing: str, new: str, language: Language) -> str | None:
         dated = next((found for found in _DAY.finditer(thing) if _is_day(found[0], language)), None)
         if dated is not None:
             return thing[: dated.start()] + new + thing[dated.end() :]
+        return None
+    if _FIGURE.fullmatch(new):
+        days = [found.span() for found in _DAY.finditer(thing) if _is_day(found[0], language)]
+        found = [one for one in _FIGURE.finditer(thing) if not any(a <= one.start() < b for a, b in days)]
+        return thing[: found[0].start()] + new + thing[found[0].end() :] if len(found) == 1 else None
     for group in language.raw.get("swaps") or ():
         if new.casefold() in group:
             for word in thing.split():
                 if word.casefold().strip(",.") in group and len(thing.split()) > 1:
                     return _with_part(thing, word.strip(",."), new)
     return None
+
+
+def _core(new: str, language: Language) -> str | None:
+    """The day or the figure in what is meant, where it has one."""
+    day = next((found[0] for found in _DAY.finditer(new) if _is_day(found[0], language)), None)
+    figures = _FIGURE.findall(new)
+    return day or (figures[0] if len(figures) == 1 else None)
 
 
 def _is_day(text: str, language: Language) -> bool:

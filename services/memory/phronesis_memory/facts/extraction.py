@@ -28,6 +28,8 @@ _NAME = 3
 """Words of a name that is written without capitals, at most."""
 _LEAST, _FEWEST, _MOST = 2, 3, 40
 """Words of a sentence that is kept as it was said."""
+_UNSAID = 2
+"""Words of a sentence that no statement has, from which on the sentence is kept as well."""
 _SAID_ALREADY = 0.5
 """The share of a sentence's words that statements have to hold for it to need no note."""
 _BY_RULE = 0.9
@@ -140,10 +142,25 @@ def _is_told(sentence: str, plain: str, language: Language) -> bool:
         and before.casefold() not in (*language.words("articles"), *language.words("definite"))
         for before, word in pairwise(["", *plain.split()[:_BEGINNING]])
     )
+    counted = any(one.endswith("'s") and after[:1].isdigit() for one, after in pairwise(words))  # Fintan's 8
     definite = words[0] in {*language.words("articles"), *language.words("definite")}
     comma = next((at for at, word in enumerate(words) if word.endswith(",")), len(words))
     first = words if definite else [word.rstrip(",") for word in words[: max(comma + 1, _BEGINNING)]]
-    return bool(verbs & set(first)) or happened or any(word in language.relations for word in words[:_SUBJECT])
+    return (
+        bool(verbs & set(first))
+        or happened
+        or counted
+        or _lists(sentence)
+        or any(word in language.relations for word in words[:_SUBJECT])
+    )
+
+
+_LISTS = re.compile(r"[^,:?]{3,40}: \S[^:?]*?\d[^:?]*?,[^:?]*?\d[^?]*")
+
+
+def _lists(sentence: str) -> bool:
+    """Whether a sentence is a list of things with their days or figures: birthdays: Ada 4 February, Milo 22 July."""
+    return _LISTS.fullmatch(sentence) is not None
 
 
 def _leaves_out_who(words: Sequence[str], language: Language) -> bool:
@@ -181,7 +198,7 @@ def _is_held(plain: str, whole: str, held: Set[str], language: Language) -> bool
     numbers = [word for word in (*words[1:], *whole.split()) if word[0].isdigit()]
     names = [word for word in words[1:] if word[0].isupper() and not language.nouns_capital]
     exact = {stem for word in (*numbers, *names) for stem in stems(word)}
-    return exact <= held and len(held & own) >= _SAID_ALREADY * len(own)
+    return exact <= held and len(held & own) >= _SAID_ALREADY * len(own) and len(own - held) < _UNSAID
 
 
 def sentences(text: str, language: Language) -> Iterator[str]:
@@ -244,7 +261,8 @@ def _read_sentence(sentence: str, message: _Message) -> list[Found]:
         if language.any_of("hypothetical").match(clause):
             break
         found.extend(_read_clause(clause, message))
-    if told is not None and not found and body.strip() and told[0].split()[-1].casefold() in language.words("note_after"):
+    noted = told is not None and (told[0].split()[-1].casefold() in language.words("note_after") or _lists(body.strip()))
+    if noted and not found and body.strip():
         found.append(Found(NOTED, restore(body)))
     return found
 

@@ -28,7 +28,7 @@ from .executor import execute
 from .finding import Finding, confidence
 from .language import detect, fold, languages
 from .lexicon import Lexicon
-from .personal import PersonalAnswer, answer_about_user, forget_confirmed, recall
+from .personal import PersonalAnswer, answer_about_user, forget_confirmed, learn_turn, recall
 from .plan import (
     DATA_PLANS,
     MAX_ENTITIES,
@@ -55,7 +55,7 @@ from .plan import (
     Understood,
     Unknown,
 )
-from .planner import asks, is_own, last_clause, parts_of, understand
+from .planner import asks, is_about_user, is_own, last_clause, parts_of, understand
 from .reader import TwinReader
 from .reading import parse_number
 from .search import (
@@ -442,6 +442,8 @@ class _Answering:
     ) -> RuleAnswer:
         if not self._may_read(AnswerSource.MEMORY):
             return await self._not_a_source(understood, words, AnswerSource.MEMORY)
+        if plan.action == "recall" and self._tells_first():
+            await self._learn()
         found = await answer_about_user(self._running, plan, self._language, words, self._turn.focus.to_forget)
         if (found is None or not found.facts or found.near) and plan.action == "recall":
             if (told := await self._from_passages(understood, words, self._text)) is not None:
@@ -457,6 +459,18 @@ class _Answering:
                     return await self._not_a_source(of_data, words, AnswerSource.TWIN)
                 return await self._of_twin(of_data, lexicon, schema)
         return self._said(understood, Written(words.sentence("personal/unknown")), "A", _NO_ANSWER)
+
+    def _tells_first(self) -> bool:
+        """Whether a message tells something of the person before it asks: I'm 29 and drive a tram. So what do I do?"""
+        first, _, rest = self._text.partition(". ")
+        return bool(rest) and not asks(first, self._language) and is_about_user(first, self._language)
+
+    async def _learn(self) -> None:
+        try:
+            await learn_turn(self._running, self._language.name)
+        except ServiceError as error:
+            log.warning("what the message tells cannot be learnt now: %s", error.code)
+            self._running.degrade("memory")
 
     async def _again(self, words: Wording) -> PersonalAnswer | None:
         """What answers a short follow-up together with the question before it, told as no more than near; `None` without."""
@@ -502,10 +516,11 @@ class _Answering:
 
     async def _in_parts(self, understood: Understood, lexicon: Lexicon, schema: Schema) -> RuleAnswer | None:
         """Who runs it, and what does it cost? Two questions in one message, the second with what the first is about."""
-        if self._on_document() or not isinstance(understood.plan, Unknown | Describe | Relate):
+        parts = parts_of(self._text, self._language) if not self._on_document() else []
+        if not isinstance(understood.plan, Unknown | Describe | Relate) and not self._asks_of_them(parts[1:]):
             return None
         focus, said = self._turn.focus, list[RuleAnswer]()
-        for part in parts_of(self._text, self._language):
+        for part in parts:
             spoken = bool(self._turn.history or said)
             asked = await asyncio.to_thread(understand, part, lexicon, focus, self._language, personal=False, spoken=spoken)
             if not isinstance(asked.plan, DATA_PLANS) or asked.passed:
@@ -516,6 +531,15 @@ class _Answering:
             focus = answer.focus
             said.append(answer)
         return _joined(said) if len(said) > 1 else None
+
+    def _asks_of_them(self, parts: Sequence[str]) -> bool:
+        """Whether a part of a message counts some of what the part before it is about: … and how many of them were red?"""
+        tokens = [self._language.tokens(part) for part in parts]
+        return any(
+            sense.kind == "count" and {one.folded for one in part[end : end + 2]} & self._language.cues("of_them")
+            for part in tokens
+            for _, end, sense in self._language.senses_in(part)
+        )
 
     async def _of_twin(
         self, understood: Understood, lexicon: Lexicon | None, schema: Schema, focus: Focus | None = None
@@ -937,7 +961,8 @@ class _Answering:
             if pointed is not None:
                 return pointed
         if plan.reason in ("words", "scope", "reference") and not self._analyst and not plan.choices and self._asks():
-            if (told := await self._from_memory(understood, words, self._text, _FAIR, only_near=True)) is not None:
+            least = _NEAR if self._turn.focus.personal else _FAIR
+            if (told := await self._from_memory(understood, words, self._text, least, only_near=True)) is not None:
                 return told
         if self._turn.focus.personal and not plan.choices and (again := await self._again(words)) is not None:
             return self._personal(understood, again, words)

@@ -821,6 +821,10 @@ class Composition:
             found.append(GroupBy(property="year"))
             self.take(yearly)
         for marker in self.open("group", "each", "breakdown"):
+            if self._before_years(marker):  # in each of the four years
+                found.append(GroupBy(property="year"))
+                self.take(marker)
+                continue
             item = self.after(marker, ("type", "property", "year_word"), ("small", "group", "each", "breakdown", "scope"))
             if item is None and self.has("count"):  # the categories with the number of projects in each
                 item = next((one for one in self.open("property") if one.end <= marker.at), None)
@@ -857,6 +861,11 @@ class Composition:
                 found.append(group)  # the dearest category
                 self.take(headed)
         return tuple(dict.fromkeys(found))[:2]
+
+    def _before_years(self, marker: Item) -> bool:
+        """Whether a number of years stands right behind a word for each."""
+        behind = [one for one in self.reading.items if one.at >= marker.end][:2]
+        return len(behind) == 2 and behind[0].has("number", "numbers") and behind[1].has("year_word")
 
     def _ranked_group(self, type: str) -> GroupBy | None:
         """Rank the categories by their total cost: a property that is no figure, before the figure that it is ranked by."""

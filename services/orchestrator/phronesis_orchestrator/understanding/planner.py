@@ -232,7 +232,7 @@ def understand(
         personal: whether it may be about the person; `False` once their facts were asked in vain.
         spoken: whether anything was said before it in the conversation, understood or not.
     """
-    text = _without_courtesy(" ".join(text.split()), language)
+    text = _without_label(_without_courtesy(" ".join(text.split()), language), language)
     for one in (language, *(other for other in languages().values() if other is not language)):
         if (talk := one.recognise(text, "talk")) is not None:
             return Understood(plan=Talk(about=talk, text=text[:1_000]), language=one.name)
@@ -254,7 +254,7 @@ def understand(
     if task is not None and not (own and task == "explain"):
         return Understood(plan=Compose(task=task, text=text[:4_000]), language=language.name)
     data_like = of_data is not None and of_data.plan.kind == "unknown" and of_data.plan.detail.get("about") == "data"
-    if personal and _about_user(text, language) and (own or not data_like) and not _asks_elsewhere(text, language):
+    if personal and is_about_user(text, language) and (own or not data_like) and not _asks_elsewhere(text, language):
         asked = asks(text, language) or _names_own(text, language) or _wishes(text, language)
         action: Literal["recall", "remember"] = "recall" if asked else "remember"
         return Understood(plan=AboutUser(action=action, text=text[:4_000]), language=language.name)
@@ -284,6 +284,17 @@ def _without_courtesy(text: str, language: Language) -> str:
             break
         text = rest[0]
     return text
+
+
+def _without_label(text: str, language: Language) -> str:
+    """A statement of the person without the word or two that announce it: update: I moved to the coast."""
+    label, _, rest = text.partition(": ")
+    told = len(label.split()) <= _LABEL and is_about_user(rest, language) and not asks(rest, language)
+    return rest if rest and told else text
+
+
+_LABEL = 4
+"""Words of what announces a statement, at most."""
 
 
 def _last_question(text: str, lexicon: Lexicon, focus: Focus, spoken: bool) -> Understood | None:
@@ -467,7 +478,8 @@ def _first_person(text: str, language: Language) -> bool:
     return language.holds(text, (phrase for phrase in language.words.get("user.question", ()) if " " in phrase))
 
 
-def _about_user(text: str, language: Language) -> bool:
+def is_about_user(text: str, language: Language) -> bool:
+    """Whether a message has a word for the speaker: I, my, our."""
     for polite in language.words.get("polite", ()):
         text = re.sub(rf"\b{re.escape(polite)}\b", " ", text, flags=re.IGNORECASE)
     return _words(text, language, "question") or _words(text, language, "statement")

@@ -99,6 +99,8 @@ def refer(reading: Reading, focus: Focus) -> tuple[Selection | Unknown | None, t
         (item.at for item in reading.items if item.has("entity", "type") and not item.has("pronoun_many", "pronoun_one")),
         10_000,
     )
+    if isinstance(focus.plan, Compare) and _of_each(reading) and not reading.has("entity"):
+        return None, (), True  # and the cost of each of the two
     if (asked := _type_before_pronoun(reading, focus)) is not None:
         return None, asked, True
     if (meant := _the_one_of_its_type(reading, focus)) is not None:
@@ -189,6 +191,8 @@ def _so_many(reading: Reading, focus: Focus) -> tuple[EntityRef, ...] | None:
 def _thing_behind_link(reading: Reading, focus: Focus) -> tuple[EntityRef, ...] | None:
     """How much does it cost there? “It” after a link was named is the thing that has the property asked for."""
     owners = {owner for item in reading.of("property") for owner, _ in item.of("property")}
+    if reading.has("money") and not owners and isinstance(focus.plan, Relate):
+        owners = {focus.plan.source.type}
     if not isinstance(focus.plan, Relate) or len(focus.entities) != 1 or reading.has("entity", "type", "value"):
         return None
     source, other = focus.plan.source, focus.entities[0]
@@ -525,7 +529,7 @@ def _of_each_side(made: Composition) -> Plan | None:
     if made.has("more", "most", "less", "least") and made.has("value") and not made.has("year", "entity"):
         counts, first = True, "least" if made.has("less", "least") and not made.has("more", "most") else "most"
         made.take(*made.open("more", "most", "less", "least", "existence", "pronoun_many"))
-    elif not (made.has("each") or (made.has("group") and (counts or made.has("property")))):
+    elif not (_of_each(made.reading) or (made.has("group") and (counts or made.has("property")))):
         return None
     made.take(
         *made.open("each", "group", "pronoun_many", "pronoun_one", "count", "follow_up", "only", "yes_or_no", "question_words")
@@ -535,7 +539,9 @@ def _of_each_side(made: Composition) -> Plan | None:
     made.take(*(item for item in made.open("type") if item.names_type(type)))
     figures = [one for one in made.properties(type) if made.kind(type, one) == "number"]
     if changed is None and figures:  # by cost
-        update = {"measure": "sum", "property": figures[0]}
+        measure = next((name for name in MEASURES if made.has(name)), "sum")
+        made.take(*made.open(*MEASURES, "number", "numbers"))
+        update = {"measure": MEASURES[measure], "property": figures[0]}
         changed = plan.model_copy(update={"sides": tuple(side.model_copy(update=update) for side in plan.sides)})
     if counts and changed is None:
         changed = plan
@@ -545,6 +551,11 @@ def _of_each_side(made: Composition) -> Plan | None:
         return changed
     sides = tuple(side.model_copy(update={"measure": "count", "property": None}) for side in changed.sides)
     return changed.model_copy(update={"sides": sides, "first": first})
+
+
+def _of_each(reading: Reading) -> bool:
+    """Whether a message asks for a figure of each: how many red ones has each of them?"""
+    return bool(reading.language.cues("each") & {token.folded for token in reading.tokens})
 
 
 def _asks_why(made: Composition) -> Plan | None:
@@ -813,6 +824,9 @@ def _is_fragment(reading: Reading) -> bool:
         return True
     if len(reading.of("type")) == 1 and all(item.has("type", "detail") for item in content_of(reading)):
         return True  # who's the brewer
+    stands = reading.tokens[-1].folded in stands_in
+    if stands and reading.has("list") and reading.has("entity") and not reading.has("type", "year", "property", "value"):
+        return True  # list the brewer's ones
     if reading.has("count") and reading.has("entity", "value") and not reading.has("type", "year", "property", "pronoun_many"):
         return True  # how many at the second yard
     if reading.has("joined", "left") and reading.items[0].has("follow_up"):
@@ -1000,6 +1014,8 @@ def _years_apart(plan: Compare, years: tuple[int, ...]) -> tuple[int, ...]:
 def _changed_set(made: Composition, plan: Select | Aggregate | Rank | Change, type: str, years: tuple[int, ...]) -> Plan | None:
     narrowed = made.reading.has("only")
     groups = made.groups(type)
+    if len(years) == 1 and (dated := _dated(plan.of.filters, years[0])) is not None:
+        plan, years = plan.model_copy(update={"of": plan.of.model_copy(update={"filters": dated})}), ()
     of = plan.of.model_copy(update={"years": years}) if years else plan.of
     head = next((item for item in made.open("type") if not groups), None)
     other = None
@@ -1050,6 +1066,9 @@ def _changed_set(made: Composition, plan: Select | Aggregate | Rank | Change, ty
             raise NotUnderstood(Unknown(reason="property", detail={"type": type}))
         return Aggregate(of=of, measure=MEASURES[measure], property=property, group_by=groups)
     match plan:
+        case Aggregate() if made.has("list") and not groups and not plan.group_by and not properties:
+            made.take(*made.open("list", "pronoun_many", "pronoun_one"))
+            return Select(of=of)
         case Aggregate():
             updated = plan.model_copy(update={"of": of, "group_by": groups or plan.group_by})
             if properties:
@@ -1073,6 +1092,24 @@ def _changed_set(made: Composition, plan: Select | Aggregate | Rank | Change, ty
                 return Aggregate(of=of, group_by=groups)
             return plan.model_copy(update={"of": of, "show": properties or plan.show})
     return None
+
+
+def _dated(filters: tuple[Filter, ...], year: int) -> tuple[Filter, ...] | None:
+    """Conditions on the year of a date, with another year in its place: those that end in 2026, and 2027?"""
+    said = {
+        one.words
+        for one in filters
+        if isinstance(one.value, str) and one.words.isdigit() and one.value.startswith(f"{one.words}-")
+    }
+    if len(said) != 1:
+        return None
+    old = said.pop()
+    return tuple(
+        one.model_copy(update={"value": one.value.replace(old, str(year), 1), "words": str(year)})
+        if one.words == old and isinstance(one.value, str)
+        else one
+        for one in filters
+    )
 
 
 def _fits(made: Composition, filter: Filter, type: str) -> bool:
