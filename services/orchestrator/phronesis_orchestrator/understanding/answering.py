@@ -846,6 +846,9 @@ class _Answering:
         tokens = self._language.tokens(self._text)
         if any(token.folded.isdigit() and token.stem not in said for token in tokens):
             return True  # what four of them cost
+        held_together = self._language.cues("outdoes") | self._language.cues("both_of")
+        if any(token.folded in held_together and token.stem not in said for token in tokens):
+            return True  # which is cheaper? Do both want a deposit?
         measures = [tokens[at:end] for at, end, one in self._language.senses_in(tokens) if one.kind in _COMPUTED]
         return any(all(token.stem not in said for token in run) for run in measures)
 

@@ -158,6 +158,8 @@ def compute(
     chosen, asked, unexplained = meant.rows, meant.asked, meant.unexplained
     if limit is None and _is_reckoned(words, cells, title, language):
         return None  # three of them would come to what?
+    if measure in _EXTREMES and _asks_unknown_extreme(tokens, cells, language):
+        return None
     of_cell = measure == "rows" and asked and len(chosen) < len(cells)  # who has the morning shift on Thursday?
     if unexplained > (_UNEXPLAINED + bool(likely) if asks or limit is not None else _UNEXPLAINED * bool(of_cell)):
         return None
@@ -185,6 +187,8 @@ def compute(
     def years(name: str) -> bool:
         return all(_is_year(one) for one in figures[name] if one is not None)
 
+    if measure == "sum" and "count" in kinds and asked and not any(name in numeric for name in asked):
+        measure, asked = "count", []  # how many nights does she do altogether: the rows with her name
     sums = ("sum", "count", "mean")
     fitting = [name for name in asked if name in numeric and (timed or measure in sums or not years(name))]
     priced = bool(language.cues("priced") & said)
@@ -234,6 +238,16 @@ def compute(
     text = cells[best[0]][column]
     shown = text.strip() if timed or not _NUMBER.fullmatch(text.strip()) else ""
     return Computed(measure, column, value, tuple(rows[n] for n in best), shown, unexplained)
+
+
+def _asks_unknown_extreme(tokens: Sequence[Token], cells: Sequence[Mapping[str, str]], language: Language) -> bool:
+    """Whether what is to be the most or the least is said in a word that no column has: the most acidic."""
+    columns = frozenset[str]().union(*(_stems(name, language) for one in cells for name in one))
+    for _, end, sense in language.senses_in(tokens):
+        behind = tokens[end] if sense.kind in ("most", "least") and end < len(tokens) else None
+        if behind is not None and behind.stem not in columns and not language.phrases.get((behind.stem,)):
+            return behind.folded not in language.cues("priced")
+    return False
 
 
 def _is_reckoned(words: Sequence[Token], cells: Sequence[Mapping[str, str]], title: str, language: Language) -> bool:
@@ -348,8 +362,15 @@ def _rows_meant(
             misses_name = misses_name or (word.start > 0 and word.text[:1].isupper())
     for value in values:
         places = [(name, n) for n, row in enumerate(held) for name, stems in row.items() if value.stem in stems]
+        exact = [(name, n) for name, n in places if held[n][name] == {value.stem}]
+        places = exact or places  # loam is no sandy loam
         of_named = [(name, n) for name, n in places if name in asked]
         _join(groups, {name for name, _ in of_named or places}, {n for _, n in of_named or places}, value.start >= fresh)
+    for before, value in pairwise(words):  # room 2: the column says no more than where its value stands
+        own = [name for name, stems in named.items() if before.stem in stems]
+        beside = not question[before.end : value.start].strip()
+        if beside and value in values and any(value.stem in row.get(name, ()) for name in own for row in held):
+            asked = [name for name in asked if name not in own]
     for first, last in pairwise(values):
         between = {token.folded for token in language.tokens(question[first.end : last.start])}
         if len(between) == 1 and between <= language.cues("range") - language.cues("joining"):

@@ -78,6 +78,16 @@ Monday to Friday,17:20,18:10
 Sunday,10:15,11:05
 Sunday,18:05,18:55
 """
+WARDS = """Date,Ward,Late,Night
+2026-08-03,Maple,Bo,Ada
+2026-08-04,Maple,Ada,Cy
+2026-08-05,Cedar,Bo,Ada
+"""
+SOIL = """Plot,Row,Texture,Ph
+North,2,loam,6.4
+South,1,sandy loam,5.6
+West,2,clay,7.1
+"""
 WASHES = """Programme,Duration,Load
 Cotton,1 h 50 min,7 kg
 Wool,50 min,2 kg
@@ -131,6 +141,10 @@ def test_a_value_of_a_follow_up_stands_for_one_of_its_column(
         ("what does E1 mean?", PLANS, "plans.csv", None),
         ("When is the last that departs on a weekday?", BOATS, "boats.csv", ("most", "Departs", 1_040.0, 1)),
         ("the first that departs on Sunday", BOATS, "boats.csv", ("least", "Departs", 615.0, 1)),
+        ("How many nights does Ada do altogether?", WARDS, "wards.csv", ("count", "", 2, 2)),
+        ("How many plots are loam?", SOIL, "soil.csv", ("count", "", 1, 1)),
+        ("how many plots are in row 2?", SOIL, "soil.csv", ("count", "", 2, 2)),
+        ("which plot is the most acidic?", SOIL, "soil.csv", None),
         ("What's the shortest programme?", WASHES, "washes.csv", ("least", "Duration", 28.0, 1)),
         ("how many have no keys?", ROTA, "rota.csv", ("count", "", 2, 2)),
     ],
