@@ -289,7 +289,8 @@ def _without_courtesy(text: str, language: Language) -> str:
 def _without_label(text: str, language: Language) -> str:
     """A statement of the person without the word or two that announce it: update: I moved to the coast."""
     label, _, rest = text.partition(": ")
-    told = len(label.split()) <= _LABEL and is_about_user(rest, language) and not asks(rest, language)
+    ordered = any(one.recognise(text, "compose") is not None for one in languages().values())  # rephrase: I am late
+    told = not ordered and len(label.split()) <= _LABEL and is_about_user(rest, language) and not asks(rest, language)
     return rest if rest and told else text
 
 
