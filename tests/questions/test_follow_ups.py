@@ -68,6 +68,14 @@ TOP = "top 3 defra projects by cost 2022"
             ("**5**", "**1**"),
         ),
         (("MoJ 2023: number of green projects", "and HMRC", "list the MoJ ones"), ("**6**", "Green")),
+        (
+            ("Compare the costs of the Levelling Up Fund and the Affordable Homes Programme in 2023", "what's the difference?"),
+            ("£6,783 million",),
+        ),
+        (("How many MoJ projects were red in 2022?", "whats it called"), ("Rapid Deployment Cells Project",)),
+        (("Wie viele Projekte gab es 2021 insgesamt?", "Davon vom Verteidigungsministerium?", "In Prozent?"), ("19,6 %",)),
+        (("When did Universal Credit start?", "planned end in the 2020 report?"), ("31 December 2024",)),
+        (("Which 2020 projects have no rating?", "which department?"), ("MOD",)),
         (("red projects in each of the four years",), ("11", "7", "27", "23")),
         (("Whole-life cost of Crossrail plus that of the Thameslink Programme in 2021?",), ("£25,978.8 million",)),
         (

@@ -444,16 +444,22 @@ class Lexicon:
             return None
         allowed = 2 if len(word) >= 8 else 1
         near = process.extract(word, self._spellable, scorer=OSA.distance, score_cutoff=allowed, limit=8)
-        near = [one for one in near if one[0] != word and _is_near(one[0], word)]
+        near = [one for one in near if one[0] != word and (_is_near(one[0], word) or self._is_common_slip(one[0], word))]
         near.sort(
             key=lambda one: (
                 one[1],
                 sorted(one[0]) != sorted(word),
+                one[0][:1] != word[:1],
                 -Indel.normalized_similarity(one[0], word),
                 one[0] not in self._words,
             )
         )
         return str(near[0][0]) if near else self._mend_stem(word)
+
+    def _is_common_slip(self, known: str, word: str) -> bool:
+        """Whether a word of four letters has one other letter inside than a word of the language: meny."""
+        common = known not in self._words
+        return common and len(known) == len(word) == 4 and (known[0], known[-1]) == (word[0], word[-1])
 
     def _mend_stem(self, word: str) -> str | None:
         """The same by stems, for forms that stand nowhere: a plural that the ontology does not give."""

@@ -521,8 +521,10 @@ def _ranked(made: Composition, of: Selection, groups: tuple[GroupBy, ...], head:
         descending = size.has("most", "largest", "latest", "max") or (size.has("rank") and not size.has("least", "smallest"))
         if size.has("least", "smallest", "earliest", "min") and not size.has("most", "largest", "latest", "max"):
             descending = False
+        if size.has("rank") and made.has("least", "smallest"):
+            descending = False  # rank the three smallest
     made.take(*[i for i in made.open("property") if any(one == (of.type, property) for one in i.of("property"))])
-    made.take(*made.open("rank", "list", "most", "least", "max", "min"))
+    made.take(*made.open("rank", "list", "most", "least", "largest", "smallest", "max", "min"))
     position, limit = made.place(), made.limit()
     together: Literal["sum", "mean"] | None = None
     if limit is not None and limit > 1 and made.kind(of.type, property) == "number" and made.has("sum", "mean"):

@@ -42,7 +42,7 @@ _FEW_WORDS = 4
 
 def point_back(reading: Reading, focus: Focus, lexicon: Lexicon) -> Reading:
     """A message in which “that brewer” stands as “it”, where one was last spoken of; “the brewer’s beers” as its name."""
-    reading = _of_listed_type(_with_condition(reading, focus, lexicon), focus)
+    reading = _of_listed_type(_with_condition(_of_planned_date(reading, lexicon), focus, lexicon), focus)
     if len(focus.entities) != 1:
         return reading
     type, items = focus.entities[0].type, list(reading.items)
@@ -52,6 +52,22 @@ def point_back(reading: Reading, focus: Focus, lexicon: Lexicon) -> Reading:
         if before.text.casefold() in pointing and before.end == item.at and any(one == type for one, _ in item.of("type")):
             it = reading.language.words["pronoun_one"][0]
             items[n - 1 : n + 1] = [Item(before.at, item.end, (Sense("pronoun_one"),), it)]
+    return replace(reading, items=tuple(items))
+
+
+def _of_planned_date(reading: Reading, lexicon: Lexicon) -> Reading:
+    """The planned end: a value before a date says what sort of date it is, and is no condition."""
+    items = list(reading.items)
+    for n, (item, behind) in enumerate(pairwise(items)):
+        dated = [
+            each for each in behind.of("property") if (one := lexicon.view.property(*each)) is not None and one.kind == "date"
+        ]
+        if (
+            dated
+            and item.end == behind.at
+            and any(sense.value[0] == dated[0][0] for sense in item.senses if sense.kind == "value")
+        ):
+            items[n] = Item(item.at, item.end, (Sense("small"),), item.text)
     return replace(reading, items=tuple(items))
 
 
@@ -112,7 +128,7 @@ def refer(reading: Reading, focus: Focus) -> tuple[Selection | Unknown | None, t
         place = ordinal if ordinal < 0 else ordinal - 1
         if -len(listed) <= place < len(listed):
             return None, (listed[place],), True
-    if _next_in_rank(reading, focus) is not None:
+    if _next_in_rank(reading, focus) is not None or _members(reading, focus) is not None:
         return None, (), True
     if (things := _so_many(reading, focus)) is not None:
         type = things[0].type
@@ -342,7 +358,17 @@ def continue_plan(reading: Reading, lexicon: Lexicon, focus: Focus) -> Plan | No
     for of_reading in (_members, _number_of_them, _as_share):
         if (told := of_reading(reading, focus)) is not None:
             return told
-    for of_words in (_of_each_side, _narrowed, _of_values, _in_order, _against_another, _else_of, _asks_why, _since_when):
+    for of_words in (
+        _of_each_side,
+        _between_two,
+        _narrowed,
+        _of_values,
+        _in_order,
+        _against_another,
+        _else_of,
+        _asks_why,
+        _since_when,
+    ):
         if (told := of_words(Composition(reading, lexicon, focus))) is not None:
             return told
     for of_reading in (_next_in_rank, _top_of_groups):
@@ -553,6 +579,19 @@ def _of_each_side(made: Composition) -> Plan | None:
     return changed.model_copy(update={"sides": sides, "first": first})
 
 
+def _between_two(made: Composition) -> Plan | None:
+    """What's the difference? Of the one figure that was told of two things."""
+    plan, reading = made.focus.plan, made.reading
+    if not isinstance(plan, Describe) or len(plan.entities) != 2 or len(plan.properties) != 1 or len(plan.years) != 1:
+        return None
+    type, property = plan.entities[0].type, plan.properties[0]
+    silent = set("difference small question_words detail follow_up pronoun_many pronoun_one yes_or_no numbers number".split())
+    if made.kind(type, property) != "number" or not reading.has("difference") or not _only_has(reading, silent):
+        return None
+    sets = (Selection(type=type, years=plan.years, among=(one,)) for one in plan.entities)
+    return Compare(sides=tuple(Aggregate(of=of, measure="sum", property=property) for of in sets), how="difference")
+
+
 def _of_each(reading: Reading) -> bool:
     """Whether a message asks for a figure of each: how many red ones has each of them?"""
     return bool(reading.language.cues("each") & {token.folded for token in reading.tokens})
@@ -655,7 +694,7 @@ def _only_has(reading: Reading, kinds: set[str]) -> bool:
 
 def _as_share(reading: Reading, focus: Focus) -> Plan | None:
     """What is that in per cent? The figure last told, as a share of the set without its last condition."""
-    plan = focus.plan
+    plan = Aggregate(of=focus.plan.of) if isinstance(focus.plan, Select) else focus.plan
     if isinstance(plan, Compare) and plan.how == "change" and reading.has("share") and _only_has(reading, {"share", "small"}):
         return plan.model_copy(update={"expect": None})  # a change is told in per cent as well
     if not isinstance(plan, Aggregate) or plan.group_by or not plan.of.filters or not reading.has("share"):
@@ -763,11 +802,19 @@ def _step_between(plan: Describe, type: str, property: str, years: tuple[int, ..
 def _linked_type(made: Composition, focus: Focus) -> Plan | None:
     """Which department? What the thing last spoken of is linked to, by a type alone."""
     items = made.open("type")
-    if len(focus.entities) != 1 or len(items) != 1 or made.has("property", "value", "entity", "count", "year"):
+    if not focus.entities or len(items) != 1 or made.has("property", "value", "entity", "count", "year"):
         return None
     ref = focus.entities[0]
     for other, _ in items[0].of("type"):
         ways = made.view.between(ref.type, other)
+        if len(focus.entities) > 1 and len(ways) == 1 and {one.type for one in focus.entities} == {ref.type} != {other}:
+            made.take(items[0], *made.open("follow_up"))
+            ids = tuple(one.id for one in focus.entities)
+            of_them = Filter(property="id", op="in", value=ids, via=ways[0][0].name, to=ref.type, words="")
+            years = focus.years[-1:] or ref.years[-1:]
+            return Select(of=Selection(type=other, years=years, level=made.view.usual_level(other), filters=(of_them,)))
+        if len(focus.entities) > 1:
+            continue
         if ways:
             made.take(items[0], *made.open("follow_up"))
             year = focus.years[-1] if focus.years and focus.years[-1] in ref.years else (ref.years[-1] if ref.years else 2000)
