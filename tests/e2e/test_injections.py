@@ -32,7 +32,7 @@ async def test_a_model_that_obeys_every_injected_order_changes_nothing(place: Pl
         answer = await place.person.submit(message, None, media, agent=AGENT)
         assert answer.status_code == 202, answer.text
         turn = answer.json()["turn_id"]
-        approval = await place.waits(turn)
+        approval = await place.waits(turn, 180)
         assert place.model.obeyed[turn] == every, (carrier, phrase, every - place.model.obeyed[turn])
         assert approval["tool"] in dict(place.model.orders.calls.values())
         assert (await place.person.http.delete(f"/api/v1/turns/{turn}")).json()["status"] == "cancelled"

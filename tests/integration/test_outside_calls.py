@@ -271,8 +271,15 @@ def process_of(log: Path) -> dict[str, Any]:
 async def gone(pid: int) -> None:
     """Wait until there is no such process."""
     async with asyncio.timeout(10):
-        while Path(f"/proc/{pid}").exists() and "State:\tZ" not in Path(f"/proc/{pid}/status").read_text():  # noqa: ASYNC110
+        while _runs(pid):  # noqa: ASYNC110
             await asyncio.sleep(0.05)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):  # it may end between any two looks
+        return False
 
 
 async def test_a_command_is_called_with_a_bare_environment_and_ends_with_its_session(tmp_path: Path) -> None:

@@ -127,11 +127,13 @@ async def place(folder: Path) -> AsyncIterator[Place]:
         media = await opened.enter_async_context(groq_media_server())
         pages = Pages()
         server = await opened.enter_async_context(outsider(pages))
-        # The second page of a scan is left out where reading the first takes long, as it does beside other tests.
+        # Pages of a scan are left out where reading them takes long, as it does beside other tests.
         told = {
             "MEDIA_GROQ_URL": media.groq_url,
             "MEDIA_TRUSTED_HOSTS": json.dumps([server.place]),
             "MEDIA_PARSE_SECONDS": "120",
+            "ORCHESTRATOR_MEDIA_LIMIT": "150",
+            "ORCHESTRATOR_TURN_LIMIT": "200",
         }
         stack = await opened.enter_async_context(running(folder, (*SERVERS, *SERVICES), environment(model) | told))
         where = stack.data.url.read_text().strip(), stack.data.key.read_text().strip()
