@@ -6,9 +6,10 @@ import csv
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from itertools import groupby, pairwise
 
-from .language import Language, Token
+from .language import Language, Sense, Token
 
 _SEPARATORS = ("|", "\t", ";", ",")
 _FEWEST = 2
@@ -106,6 +107,8 @@ _TOO_MANY = 99
 """What a word of a follow-up counts for that says nothing of the table: it asks for something else."""
 _UNEXPLAINED = 1
 """Words of a question at most that stand neither in the table nor in its title: what its rows are."""
+_FEW_ROWS = 3
+"""Rows that are quoted of a table at most where none is computed."""
 
 
 def compute(
@@ -126,166 +129,446 @@ def compute(
         likely: how near the name of each column of figures is to the question; the nearest is measured where none is named.
         fresh: where a follow-up begins in the question; a value in it stands for one of the same column before.
     """
-    limit = limit_of(question, language)
-    asks = asks_measure(question[fresh:], words, language) if fresh else ""
-    asks = asks or asks_measure(question, words, language)
-    tokens = language.tokens(question)
-    senses = [sense for _, _, sense in language.senses_in(tokens)]
-    said, kinds = {token.folded for token in tokens}, {sense.kind for sense in senses}
-    how_much = any(sense.kind == "question_words" and sense.value == "how_much" for sense in senses)
-    cells = [dict(pair.partition(": ")[::2] for pair in row.rstrip(".").split(_PAIRS)) for row in rows]
-    if limit is None and not how_much and 0 < len(beyond := _beyond(tokens, cells, language)) < len(cells):
-        return Computed("rows", "", len(beyond), tuple(rows[n] for n in beyond))
-    if limit is None and (_compares(tokens, language) or ((how_much or "count" in kinds) and kinds & {"more", "less"})):
-        return None  # two figures held against each other
-    if limit is not None:  # which cost less than 500: a condition on rows
-        asks = asks if asks in ("sum", "mean", "count") else "rows"
-    spent = not asks and (how_much or bool(said & language.cues("spend")))
-    named = language.holds(question, language.cues("which") | language.cues("who"))
-    measure = "sum" if spent else asks or ("rows" if named else "")
-    if not measure or len(cells) < _FEWEST:
+    asked, table = _Question(question, tuple(words), language, fresh), _Table(rows, title, language)
+    beyond = table.beyond(asked) if asked.limit is None and not asked.how_much else []
+    if 0 < len(beyond) < len(rows):
+        return table.told("rows", beyond)
+    if asked.holds_figures_together or not asked.measure or len(rows) < _FEWEST:
         return None
-    held = {value.casefold() for one in cells for value in one.values()} - language.cues("said_yes") - language.cues("said_no")
-    told = {word.start for word in words}
-    passed = (language.cues("table") | language.cues("whole_table") | (language.cues("spent") if spent else frozenset())) - held
-    words = [one for one in tokens if (one.start in told or one.folded in held) and one.folded not in passed]  # who is off?
-    which = language.holds(question[fresh:], language.cues("which") | language.cues("who"))
-    if fresh and not which and not any(word.start >= fresh for word in words):
+    words = table.telling(asked)
+    if fresh and not asked.goes_on_with_a_name and not any(word.start >= fresh for word in words):
         return None  # and the year before?
-    if limit is not None:
-        words = [word for word in words if not limit.start <= word.start < limit.end]
-    meant = _rows_meant(words, cells, _stems(title, language), language, measure, question, fresh)
-    chosen, asked, unexplained = meant.rows, meant.asked, meant.unexplained
-    if limit is None and _is_reckoned(words, cells, title, language):
-        return None  # three of them would come to what?
-    if measure in _EXTREMES and _asks_unknown_extreme(tokens, cells, language):
-        return None
-    of_cell = measure == "rows" and asked and len(chosen) < len(cells)  # who has the morning shift on Thursday?
-    if unexplained > (_UNEXPLAINED + bool(likely) if asks or limit is not None else _UNEXPLAINED * bool(of_cell)):
-        return None
-    if spent and not _FEWEST <= len(chosen) < len(cells):
-        return None  # how much is one of them: its row is quoted
-    if measure == "rows" and limit is None:
-        some = (1 if asked else _FEWEST) <= len(chosen) < len(cells)
-        return Computed(measure, "", len(chosen), tuple(rows[n] for n in chosen)) if some else None
-    columns = list(dict.fromkeys(name for one in cells for name in one))
-    timed = measure in _EXTREMES and bool(said & _times(language))
-    lasting = measure in _EXTREMES and not timed and bool(said & language.cues("durations"))
-    begun = {language.stem(word) for word in language.cues("start_column")}
-    starts = [name for name in columns if begun & _stems(name, language)]
-    if lasting and starts and not any(_is_duration(name, cells, language) for name in columns):
-        timed, asked, measure = True, starts[:1], "least" if measure == "most" else "most"  # who has been here the longest
-    figures = {
-        name: [_time_of(one) if timed else _figure(one, language) for one in (cells[n].get(name, "") for n in chosen)]
-        for name in columns
-    }
-    if timed:  # no service, closed: a time that is none
-        numeric = [name for name, some in figures.items() if sum(one is not None for one in some) * 2 > len(some)]
+    meant = table.choose(asked, words, asked.measure)
+    of_rows = asked.measure == "rows" and asked.limit is None
+    if not of_rows or not meant.columns or len(meant.rows) == len(rows):
+        most = _UNEXPLAINED + bool(likely) if asked.asks or asked.limit is not None else 0
     else:
-        numeric = [name for name, some in figures.items() if some and all(one is not None for one in some)]
-
-    def years(name: str) -> bool:
-        return all(_is_year(one) for one in figures[name] if one is not None)
-
-    if measure == "sum" and "count" in kinds and asked and not any(name in numeric for name in asked):
-        measure, asked = "count", []  # how many nights does she do altogether: the rows with her name
-    sums = ("sum", "count", "mean")
-    fitting = [name for name in asked if name in numeric and (timed or measure in sums or not years(name))]
-    priced = bool(language.cues("priced") & said)
-    if priced and any(_is_money(name, cells, language) for name in fitting):
-        fitting = [name for name in fitting if _is_money(name, cells, language)]  # the price of a crate, and not the crates
-    by = max(fitting, key=asked.count, default="")  # of kilos 2024 and kilos 2025 the one whose year is said
-    if measure == "sum" and not by:
-        by = next((name for name in numeric if _stems(name, language) & _stems(" ".join(language.cues("sums")), language)), "")
-    if measure == "count" and by and meant.misses_name:
+        most = _UNEXPLAINED  # who has the morning shift on Thursday?
+    if meant.unexplained > most or (asked.limit is None and table.leaves_to_reckon(words)):
         return None
-    noun = _counted_noun(question, language)
-    if measure == "count" and by and noun and noun not in _stems(by, language):
-        return None  # how many are late, where days late are a column
-    if measure == "count" and asked and set(asked) == {columns[0]} and noun in _stems(columns[0], language):
-        asked = []  # how many orders, where each row is one and has its number
-    if measure == "count" and not by and limit is None:
-        whole = bool(language.cues("table") & said)
-        fits = len(chosen) < len(cells) or (not asked and (not unexplained or whole))
-        return Computed(measure, "", len(chosen), tuple(rows[n] for n in chosen), unexplained=unexplained) if fits else None
-    measured = [name for name in numeric if not years(name)]
-    if lasting:
-        measured = [name for name in measured if _is_duration(name, cells, language)] or measured
-    price = _PRICED if priced else 0.0 if kinds & {"largest", "smallest"} else _OF_MONEY
-    if price != _PRICED and any(sense.kind == "count" for sense in senses):
-        price = -_OF_MONEY  # how many are in stock
-    near = sorted(
-        (name for name in measured if likely and name in likely),
-        key=lambda name: -((likely or {})[name] + price * _is_money(name, cells, language)),
-    )
-    column = by or (measured[0] if len(measured) == 1 else near[0] if near else "")
-    found = {n: value for n, value in zip(chosen, figures.get(column, ()), strict=False) if value is not None}
-    if not found:
+    if asked.spent and not _FEWEST <= len(meant.rows) < len(rows):
+        return None  # how much is one of them: its row is quoted
+    if of_rows:
+        some = (1 if meant.columns else _FEWEST) <= len(meant.rows) < len(rows)
+        return table.told("rows", meant.rows) if some else None
+    return _Measuring(asked, table, meant, likely or {}).answer()
+
+
+def choose(question: str, words: Sequence[Token], rows: Sequence[str], title: str, language: Language) -> Computed | None:
+    """The few rows of a table that hold what a question names; `None` where it names nothing of it, or too much has it."""
+    asked, table = _Question(question, tuple(words), language), _Table(rows, title, language)
+    passed = language.cues("table") | language.cues("whole_table") | language.cues("spent")
+    meant = table.choose(asked, [word for word in words if word.folded not in passed], "rows")
+    if len(rows) < _FEWEST or not 0 < len(meant.rows) < len(rows) or len(meant.rows) > _FEW_ROWS:
         return None
-    if limit is not None:
-        found = {n: value for n, value in found.items() if limit.holds(value)}
-        if not found:
+    return table.told("rows", meant.rows, unexplained=meant.unexplained)
+
+
+@dataclass(frozen=True)
+class _Question:
+    """What a question asks, whichever table it is asked of."""
+
+    text: str
+    words: tuple[Token, ...]
+    language: Language
+    fresh: int = 0
+
+    @cached_property
+    def tokens(self) -> tuple[Token, ...]:
+        return self.language.tokens(self.text)
+
+    @cached_property
+    def said(self) -> frozenset[str]:
+        """Its words, folded."""
+        return frozenset(token.folded for token in self.tokens)
+
+    @cached_property
+    def senses(self) -> tuple[tuple[int, int, Sense], ...]:
+        return tuple(self.language.senses_in(self.tokens))
+
+    @cached_property
+    def kinds(self) -> frozenset[str]:
+        return frozenset(sense.kind for _, _, sense in self.senses)
+
+    @cached_property
+    def limit(self) -> _Limit | None:
+        return limit_of(self.text, self.language)
+
+    @cached_property
+    def how_much(self) -> bool:
+        return any(sense.kind == "question_words" and sense.value == "how_much" for _, _, sense in self.senses)
+
+    @cached_property
+    def asks(self) -> str:
+        """The measure that it names; that of a follow-up before that of the question it goes on from."""
+        asks = asks_measure(self.text[self.fresh :], self.words, self.language) if self.fresh else ""
+        asks = asks or asks_measure(self.text, self.words, self.language)
+        if self.limit is not None and asks not in ("sum", "mean", "count"):
+            return "rows"  # which cost less than 500: a condition on rows
+        return asks
+
+    @cached_property
+    def spent(self) -> bool:
+        """Whether it asks how much, or what was spent, and names no measure."""
+        return not self.asks and (self.how_much or self.says("spend"))
+
+    @cached_property
+    def measure(self) -> str:
+        """What is to be computed, `rows`, or nothing."""
+        named = self.language.holds(self.text, self.language.cues("which") | self.language.cues("who"))
+        return "sum" if self.spent else self.asks or ("rows" if named else "")
+
+    @property
+    def goes_on_with_a_name(self) -> bool:
+        """Whether the follow-up asks which or who."""
+        return self.language.holds(self.text[self.fresh :], self.language.cues("which") | self.language.cues("who"))
+
+    @property
+    def holds_figures_together(self) -> bool:
+        """Whether one figure is held against another, and no total is over a whole table."""
+        if self.limit is not None:
+            return False
+        whole = self.language.cues("whole_table") | self.language.cues("table")
+        compared = any(
+            sense.kind in ("compare_greater", "compare_less")
+            and not whole & {token.folded for token in self.tokens[end : end + _FEWEST]}
+            for _, end, sense in self.senses
+        )
+        return compared or ((self.how_much or "count" in self.kinds) and bool(self.kinds & {"more", "less"}))
+
+    @property
+    def counted(self) -> str:
+        """The stem of the word behind “how many”; empty where there is none."""
+        ends = (end for _, end, sense in self.senses if sense.kind == "count" and end < len(self.tokens))
+        return next((self.tokens[end].stem for end in ends), "")
+
+    def says(self, *cues: str) -> bool:
+        """Whether a word of one of these cues stands in it."""
+        return any(self.said & self.language.cues(cue) for cue in cues)
+
+    def denies(self, word: Token) -> bool:
+        """Whether a word is denied: no Sunday, not paid."""
+        at = next((n for n, token in enumerate(self.tokens) if token.start == word.start), 0)
+        return any(end in (at, at - 1) and sense.kind in ("without", "not") for _, end, sense in self.senses)
+
+
+@dataclass(frozen=True)
+class _Meant:
+    """The rows that a question chooses, the columns that it names, and how many of its words say neither."""
+
+    rows: list[int]
+    columns: list[str]
+    unexplained: int
+    misses_name: bool = False
+    """Whether one of these words is written as a name, or as a noun where nouns have capitals."""
+
+
+class _Table:
+    """The rows of one table, with the stems of its columns and values."""
+
+    def __init__(self, rows: Sequence[str], title: str, language: Language) -> None:
+        self.rows, self.language = rows, language
+        self.cells = [dict(pair.partition(": ")[::2] for pair in row.rstrip(".").split(_PAIRS)) for row in rows]
+        self.columns = list(dict.fromkeys(name for one in self.cells for name in one))
+        self.named = {name: _stems(name, language) for name in self.columns}
+        self.held = [{name: _stems(value, language) for name, value in one.items()} for one in self.cells]
+        self.values = frozenset[str]().union(*(stems for row in self.held for stems in row.values()))
+        self.known = _stems(title, language)
+
+    def told(
+        self,
+        measure: str,
+        rows: Sequence[int],
+        column: str = "",
+        value: float | None = None,
+        shown: str = "",
+        unexplained: int = 0,
+    ) -> Computed:
+        """What is told of some rows; without a value their number."""
+        figure = len(rows) if value is None else value
+        return Computed(measure, column, figure, tuple(self.rows[n] for n in rows), shown, unexplained)
+
+    def telling(self, asked: _Question) -> list[Token]:
+        """The words of a question that tell something here: a cell that says “off” does, the words for the table do not."""
+        yes_or_no = self.language.cues("said_yes") | self.language.cues("said_no")
+        held = {value.casefold() for one in self.cells for value in one.values()} - yes_or_no
+        passed = self.language.cues("table") | self.language.cues("whole_table")
+        passed = (passed | (self.language.cues("spent") if asked.spent else frozenset())) - held
+        told = {word.start for word in asked.words}
+        words = [one for one in asked.tokens if (one.start in told or one.folded in held) and one.folded not in passed]
+        limit = asked.limit
+        return [one for one in words if limit is None or not limit.start <= one.start < limit.end]
+
+    def choose(self, asked: _Question, words: Sequence[Token], measure: str) -> _Meant:
+        """The rows that the words of a question choose.
+
+        A value chooses by the columns that are named, where one of those has it: who is off on Monday? Two values of one column
+        choose the rows of both, and one of a follow-up those of its own instead.
+        """
+        chosen, columns, values, unexplained = list(range(len(self.cells))), list[str](), list[Token](), 0
+        groups: list[_Group] = []
+        misses_name = False
+        for word in words:
+            denies = any(sense.kind in ("not", "without") for sense in self.language.phrases.get((word.stem,), ()))
+            if says_measure(word, self.language) or denies or word.folded in self._times | self.language.cues("durations"):
+                continue
+            fresh = word.start >= asked.fresh
+            if named := [name for name, stems in self.named.items() if word.stem in stems or self._abbreviates(name, word)]:
+                for name in named:
+                    said = self._said_so(name, word, asked) if measure not in _EXTREMES else []
+                    chosen = [n for n in chosen if n in said] if said else chosen
+                    columns += [] if said else [name]
+            elif on_day := self._on_day(word):
+                groups.append(_Group(*on_day, fresh))
+            elif word.stem in self.values:
+                values.append(word)
+            elif in_month := self._in_month(word):
+                groups.append(_Group(*in_month, fresh))
+            elif word.stem not in self.known:
+                unexplained += _TOO_MANY if asked.fresh and fresh else 1
+                misses_name = misses_name or (word.start > 0 and word.text[:1].isupper())
+        for value in values:
+            places = self._places(value.stem)
+            of_named = [(name, n) for name, n in places if name in columns]
+            _join(
+                groups, {name for name, _ in of_named or places}, {n for _, n in of_named or places}, value.start >= asked.fresh
+            )
+        columns = self._without_where_it_stands(columns, words, values, asked)
+        for first, last in pairwise(values):
+            between = {token.folded for token in self.language.tokens(asked.text[first.end : last.start])}
+            if len(between) == 1 and between <= self.language.cues("range") - self.language.cues("joining"):
+                self._reach(groups, first.stem, last.stem)
+        for group in sorted(groups, key=lambda one: not one.fresh):
+            here = [n for n in chosen if n in group.rows]
+            chosen = here if here and (measure not in _EXTREMES or len(here) > 1) else chosen
+        return _Meant(chosen, columns, unexplained, misses_name)
+
+    def beyond(self, asked: _Question) -> list[int]:
+        """The rows whose one figure is more, or less, than that of the column that is named behind it: more than planned."""
+        numeric = [name for name in self.columns if all(_figure(one.get(name, "")) is not None for one in self.cells)]
+        for _, end, sense in asked.senses:
+            behind = {token.stem for token in asked.tokens[end : end + _FEWEST]}
+            named = [name for name in numeric if behind & self.named[name]]
+            others = [name for name in numeric if name not in named]
+            if sense.kind in ("compare_greater", "compare_less") and len(named) == len(others) == 1:
+                more = 1 if sense.kind == "compare_greater" else -1
+                pairs = [(_figure(one[others[0]]) or 0.0, _figure(one[named[0]]) or 0.0) for one in self.cells]
+                return [n for n, (figure, other) in enumerate(pairs) if more * figure > more * other]
+        return []
+
+    def leaves_to_reckon(self, words: Sequence[Token]) -> bool:
+        """Whether a number stands in a question that is no value of the table, nor how many rows it has.
+
+        What is asked for has to be worked out with it: three of them would come to what?
+        """
+        held = self.known.union(self.values, *self.named.values())
+        for word in words:
+            numbers = {one.value for one in self.language.phrases.get((word.stem,), ()) if one.kind == "numbers"}
+            if (word.folded.isdigit() or numbers) and word.stem not in held and len(self.rows) not in numbers:
+                return True
+        return False
+
+    def has_extreme(self, asked: _Question) -> bool:
+        """Whether what is to be the most or the least may be a column: not of “the most acidic” where none is called so."""
+        for _, end, sense in asked.senses:
+            behind = asked.tokens[end] if sense.kind in ("most", "least") and end < len(asked.tokens) else None
+            if behind is None or behind.stem in frozenset[str]().union(*self.named.values()):
+                continue
+            if not self.language.phrases.get((behind.stem,)) and behind.folded not in self.language.cues("priced"):
+                return False
+        return True
+
+    def is_money(self, name: str) -> bool:
+        """Whether a column holds prices, as its name or the currency in its values says."""
+        words = {token.folded for token in self.language.tokens(name)}
+        senses = (one for word in words for one in self.language.phrases.get((self.language.stem(word),), ()))
+        priced = any(one.get(name, "").startswith(("€", "£", "$")) for one in self.cells)
+        money = bool(words & self.language.cues("money_column")) or any(sense.kind == "currencies" for sense in senses)
+        return priced or money
+
+    def is_duration(self, name: str) -> bool:
+        """Whether a column holds durations, as its name or the units in its values say."""
+        units = self.language.cues("unit_hours") | self.language.cues("unit_minutes")
+        tokens = self.language.tokens(name)
+        if any(sense.kind == "group" for token in tokens for sense in self.language.phrases.get((token.stem,), ())):
+            return False  # hours per week
+        words = {token.folded for token in tokens}
+        values = {unit.casefold() for one in self.cells for _, unit in _MEASURED.findall(one.get(name, ""))}
+        return bool((words | values) & (units | self.language.cues("duration_column")))
+
+    def called(self, cue: str) -> list[str]:
+        """The columns that are called by a word of a cue."""
+        stems = {self.language.stem(word) for word in self.language.cues(cue)}
+        return [name for name in self.columns if stems & self.named[name]]
+
+    @property
+    def _times(self) -> frozenset[str]:
+        return _times(self.language)
+
+    def _places(self, stem: str) -> list[tuple[str, int]]:
+        """Where a value stands: the cells that are it, or else those that hold it; loam is no sandy loam."""
+        places = [(name, n) for n, row in enumerate(self.held) for name, stems in row.items() if stem in stems]
+        return [(name, n) for name, n in places if self.held[n][name] == {stem}] or places
+
+    def _without_where_it_stands(
+        self, columns: list[str], words: Sequence[Token], values: Sequence[Token], asked: _Question
+    ) -> list[str]:
+        """The columns that are named, without those that say no more than where a value stands: room 2."""
+        for before, value in pairwise(words):
+            own = [name for name, stems in self.named.items() if before.stem in stems]
+            beside = not asked.text[before.end : value.start].strip()
+            if beside and value in values and any(value.stem in row.get(name, ()) for name in own for row in self.held):
+                columns = [name for name in columns if name not in own]
+        return columns
+
+    def _abbreviates(self, name: str, word: Token) -> bool:
+        """Whether a column is called by the first letters of a day that is asked for."""
+        short = name.casefold().rstrip(".")
+        return len(short) >= _FEWEST and word.folded.startswith(short) and word.folded in self.language.cues("times")
+
+    def _said_so(self, name: str, word: Token, asked: _Question) -> list[int]:
+        """The rows that say yes in a column of nothing but yes and no, or no where it is denied; empty where it is none."""
+        values = [one.get(name, "").casefold() for one in self.cells]
+        yes, no = self.language.cues("said_yes"), self.language.cues("said_no")
+        denied = asked.denies(word)
+        if not all(value in yes | no for value in values):  # who worked no Sunday: a figure that is nought
+            return [n for n, value in enumerate(values) if denied and _figure(value) == 0]
+        return [n for n, value in enumerate(values) if value in (no if denied else yes)]
+
+    def _in_month(self, word: Token) -> tuple[set[str], set[int]] | None:
+        """The column of dates, and the rows whose date is in the month that a word names."""
+        months = [int(sense.value) for sense in self.language.phrases.get((word.stem,), ()) if sense.kind == "months"]
+        return self._where(lambda text: _month_of(text) in months) if months else None
+
+    def _on_day(self, word: Token) -> tuple[set[str], set[int]] | None:
+        """The column of days or times, and the rows of the days, or the part of the day, that a word names."""
+        days = self.language.words.get("cue.days", ())
+        asked = {at for at, day in enumerate(days) if word.folded in (day, f"{day}s")}
+        asked |= set(range(_WORKDAYS)) if word.folded in self.language.cues("weekday") else set()
+        asked |= set(range(_WORKDAYS, len(days))) if word.folded in self.language.cues("weekend") else set()
+        if asked:
+            return self._where(lambda text: asked <= _days_of(text, self.language))
+        part = next((minutes for name, minutes in _PARTS_OF_DAY.items() if word.folded in self.language.cues(name)), None)
+        if part is None:
             return None
-        if measure in ("rows", "count"):
-            return Computed("rows", column, len(found), tuple(rows[n] for n in found), unexplained=unexplained)
-    values, made = list(found.values()), tuple(rows[n] for n in found)
-    if measure == "mean":
-        return Computed("mean", column, round(sum(values) / len(values), 4), made, unexplained=unexplained)
-    if measure in ("sum", "count"):
-        return Computed("sum", column, round(sum(values), 4), made, unexplained=unexplained)
-    value = max(values) if measure == "most" else min(values)
-    best = [n for n, one in found.items() if one == value]
-    text = cells[best[0]][column]
-    shown = text.strip() if timed or not _NUMBER.fullmatch(text.strip()) else ""
-    return Computed(measure, column, value, tuple(rows[n] for n in best), shown, unexplained)
+        return self._where(lambda text: _CLOCK.fullmatch(text) and part[0] <= (_time_of(text) or 0) < part[1])
+
+    def _where(self, holds: Callable[[str], object]) -> tuple[set[str], set[int]] | None:
+        """The first column in which a cell fulfils a condition, and the rows in which it does."""
+        for name in self.columns:
+            rows = {n for n, one in enumerate(self.cells) if holds(one.get(name, "").strip())}
+            if rows:
+                return {name}, rows
+        return None
+
+    def _reach(self, groups: list[_Group], first: str, last: str) -> None:
+        """Add to the group of two values of one column the rows between them: April to June."""
+        for name in self.columns:
+            begin = [n for n, row in enumerate(self.held) if first in row.get(name, ())]
+            end = [n for n, row in enumerate(self.held) if last in row.get(name, ())]
+            if begin and end and begin[0] < end[-1]:
+                for group in groups:
+                    group.rows |= set(range(begin[0], end[-1] + 1)) if name in group.columns else set()
 
 
-def _asks_unknown_extreme(tokens: Sequence[Token], cells: Sequence[Mapping[str, str]], language: Language) -> bool:
-    """Whether what is to be the most or the least is said in a word that no column has: the most acidic."""
-    columns = frozenset[str]().union(*(_stems(name, language) for one in cells for name in one))
-    for _, end, sense in language.senses_in(tokens):
-        behind = tokens[end] if sense.kind in ("most", "least") and end < len(tokens) else None
-        if behind is not None and behind.stem not in columns and not language.phrases.get((behind.stem,)):
-            return behind.folded not in language.cues("priced")
-    return False
+class _Measuring:
+    """A figure over the rows that are meant: by which column, and what it comes to."""
+
+    def __init__(self, asked: _Question, table: _Table, meant: _Meant, likely: Mapping[str, float]) -> None:
+        self._asked, self._table, self._meant, self._likely = asked, table, meant, likely
+        self._measure, self._named = asked.measure, meant.columns
+        self._timed = asked.measure in _EXTREMES and asked.says("time_last", "time_first")
+        self._lasting = asked.measure in _EXTREMES and not self._timed and asked.says("durations")
+        starts = table.called("start_column")
+        if self._lasting and starts and not any(map(table.is_duration, table.columns)):
+            self._timed, self._named = True, starts[:1]  # who has been here the longest
+            self._measure = "least" if asked.measure == "most" else "most"
+        self._figures = {name: [self._read(table.cells[n].get(name, "")) for n in meant.rows] for name in table.columns}
+        self._numeric = [name for name, some in self._figures.items() if self._is_of_figures(some)]
+
+    def answer(self) -> Computed | None:
+        """What it comes to; `None` where that is not sure."""
+        asked, table, meant = self._asked, self._table, self._meant
+        if self._measure in _EXTREMES and not table.has_extreme(asked):
+            return None
+        counts_cells = self._named and not any(name in self._numeric for name in self._named)
+        if self._measure == "sum" and "count" in asked.kinds and counts_cells:
+            self._measure, self._named = "count", []  # how many nights does she do altogether: the rows with her name
+        by = self._by()
+        if self._measure == "count":
+            if by and (meant.misses_name or (asked.counted and asked.counted not in table.named[by])):
+                return None  # how many are late, where days late are a column
+            if not by and asked.limit is None:
+                return self._count()
+        column = by or self._nearest()
+        found = {n: one for n, one in zip(meant.rows, self._figures.get(column, ()), strict=False) if one is not None}
+        if asked.limit is not None:
+            found = {n: value for n, value in found.items() if asked.limit.holds(value)}
+        return self._worked_out(column, found) if found else None
+
+    def _read(self, text: str) -> float | None:
+        return _time_of(text) if self._timed else _figure(text, self._table.language)
+
+    def _is_of_figures(self, some: Sequence[float | None]) -> bool:
+        known = sum(one is not None for one in some)
+        return known * 2 > len(some) if self._timed else 0 < len(some) == known  # no service: a time that is none
+
+    def _are_years(self, name: str) -> bool:
+        return all(_is_year(one) for one in self._figures[name] if one is not None)
+
+    def _by(self) -> str:
+        """The column that the question names; of kilos 2024 and kilos 2025 the one whose year is said."""
+        years = self._timed or self._measure not in (*_EXTREMES, "rows")
+        fitting = [name for name in self._named if name in self._numeric and (years or not self._are_years(name))]
+        if self._asked.says("priced"):  # the price of a crate, and not the crates
+            fitting = [name for name in fitting if self._table.is_money(name)] or fitting
+        by = max(fitting, key=self._named.count, default="")
+        if self._measure == "sum" and not by:
+            by = next((name for name in self._table.called("sums") if name in self._numeric), "")
+        return by
+
+    def _count(self) -> Computed | None:
+        table, rows, first = self._table, self._meant.rows, self._table.columns[0]
+        if self._named and set(self._named) == {first} and self._asked.counted in table.named[first]:
+            self._named = []  # how many orders, where each row is one and has its number
+        whole = not self._named and (not self._meant.unexplained or self._asked.says("table"))
+        fits = len(rows) < len(table.rows) or whole
+        return table.told("count", rows, unexplained=self._meant.unexplained) if fits else None
+
+    def _nearest(self) -> str:
+        """The only column of figures, or the one whose name is nearest to the question."""
+        measured = [name for name in self._numeric if not self._are_years(name)]
+        if self._lasting:
+            measured = [name for name in measured if self._table.is_duration(name)] or measured
+        price = _OF_MONEY
+        if self._asked.says("priced"):
+            price = _PRICED
+        elif "count" in self._asked.kinds:
+            price = -_OF_MONEY  # how many are in stock
+        elif self._asked.kinds & {"largest", "smallest"}:
+            price = 0.0
+        near = [name for name in measured if name in self._likely]
+        near.sort(key=lambda name: -(self._likely[name] + price * self._table.is_money(name)))
+        return measured[0] if len(measured) == 1 else next(iter(near), "")
+
+    def _worked_out(self, column: str, found: Mapping[int, float]) -> Computed:
+        values, rows = list(found.values()), list(found)
+        told = partial(self._table.told, column=column, unexplained=self._meant.unexplained)
+        if self._asked.limit is not None and self._measure in ("rows", "count"):
+            return told("rows", rows)
+        if self._measure == "mean":
+            return told("mean", rows, value=round(sum(values) / len(values), 4))
+        if self._measure in ("sum", "count"):
+            return told("sum", rows, value=round(sum(values), 4))
+        value = max(values) if self._measure == "most" else min(values)
+        best = [n for n, one in found.items() if one == value]
+        text = self._table.cells[best[0]][column].strip()
+        shown = text if self._timed or not _NUMBER.fullmatch(text) else ""
+        return told(self._measure, best, value=value, shown=shown)
 
 
-def _is_reckoned(words: Sequence[Token], cells: Sequence[Mapping[str, str]], title: str, language: Language) -> bool:
-    """Whether a number stands in a question that is no value of the table: what is asked for has to be worked out with it."""
-    held = _stems(title, language).union(*(_stems(value, language) for one in cells for value in one.values()))
-    held |= frozenset[str]().union(*(_stems(name, language) for name in cells[0]))
-    kinds = {word.stem: {sense.kind for sense in language.phrases.get((word.stem,), ())} for word in words}
-    return any((word.folded.isdigit() or "numbers" in kinds[word.stem]) and word.stem not in held for word in words)
-
-
-def _compares(tokens: Sequence[Token], language: Language) -> bool:
-    """Whether one figure is held against another, and no total is over a whole table."""
-    whole = language.cues("whole_table") | language.cues("table")
-    return any(
-        sense.kind in ("compare_greater", "compare_less")
-        and not whole & {token.folded for token in tokens[end : end + _FEWEST]}
-        for _, end, sense in language.senses_in(tokens)
-    )
-
-
-def _beyond(tokens: Sequence[Token], cells: Sequence[Mapping[str, str]], language: Language) -> list[int]:
-    """The rows whose one figure is more, or less, than that of the column that is named behind it: more than planned."""
-    columns = list(dict.fromkeys(name for one in cells for name in one))
-    numeric = [name for name in columns if all(_figure(one.get(name, "")) is not None for one in cells)]
-    for _, end, sense in language.senses_in(tokens):
-        behind = {token.stem for token in tokens[end : end + _FEWEST]}
-        named = [name for name in numeric if behind & _stems(name, language)]
-        others = [name for name in numeric if name not in named]
-        if sense.kind in ("compare_greater", "compare_less") and len(named) == len(others) == 1:
-            more = 1 if sense.kind == "compare_greater" else -1
-            pairs = [(_figure(one[others[0]]) or 0.0, _figure(one[named[0]]) or 0.0) for one in cells]
-            return [n for n, (figure, other) in enumerate(pairs) if more * figure > more * other]
-    return []
-
-
-def _times(language: Language) -> frozenset[str]:
-    """Words that ask for the first or the last time."""
-    return language.cues("time_last") | language.cues("time_first")
+_OF_MONEY, _PRICED = 0.3, 2.0
+"""How much nearer a column of money is than others, and is where a price is spoken of."""
 
 
 @dataclass(frozen=True)
@@ -322,91 +605,6 @@ def limit_of(question: str, language: Language) -> _Limit | None:
     return None
 
 
-def _rows_meant(
-    words: Sequence[Token],
-    cells: Sequence[Mapping[str, str]],
-    known: frozenset[str],
-    language: Language,
-    measure: str,
-    question: str,
-    fresh: int,
-) -> _Meant:
-    """The rows that the words of a question choose, the columns that they name, and how many words say neither.
-
-    A value chooses by the columns that are named, where one of those has it: who is off on Monday? Two values of one column
-    choose the rows of both, and one of a follow-up those of its own instead.
-    """
-    named = {name: _stems(name, language) for name in dict.fromkeys(name for one in cells for name in one)}
-    held = [{name: _stems(value, language) for name, value in one.items()} for one in cells]
-    every = frozenset[str]().union(*(stems for row in held for stems in row.values()))
-    chosen, asked, values, unexplained = list(range(len(cells))), list[str](), list[Token](), 0
-    groups: list[_Group] = []
-    misses_name = False
-    for word in words:
-        denies = any(sense.kind in ("not", "without") for sense in language.phrases.get((word.stem,), ()))
-        if says_measure(word, language) or denies or word.folded in _times(language) | language.cues("durations"):
-            continue
-        if here_named := [name for name, stems in named.items() if word.stem in stems or _abbreviates(name, word, language)]:
-            for name in here_named:
-                said = _said_so(cells, name, word, question, language) if measure in ("count", "rows", "sum", "mean") else []
-                chosen = [n for n in chosen if n in said] if said else chosen
-                asked += [] if said else [name]
-        elif on_day := _on_day(word, cells, language):
-            groups.append(_Group(*on_day, word.start >= fresh))
-        elif word.stem in every:
-            values.append(word)
-        elif in_month := _in_month(word, cells, language):
-            groups.append(_Group(*in_month, word.start >= fresh))
-        elif word.stem not in known:
-            unexplained += _TOO_MANY if fresh and word.start >= fresh else 1
-            misses_name = misses_name or (word.start > 0 and word.text[:1].isupper())
-    for value in values:
-        places = [(name, n) for n, row in enumerate(held) for name, stems in row.items() if value.stem in stems]
-        exact = [(name, n) for name, n in places if held[n][name] == {value.stem}]
-        places = exact or places  # loam is no sandy loam
-        of_named = [(name, n) for name, n in places if name in asked]
-        _join(groups, {name for name, _ in of_named or places}, {n for _, n in of_named or places}, value.start >= fresh)
-    for before, value in pairwise(words):  # room 2: the column says no more than where its value stands
-        own = [name for name, stems in named.items() if before.stem in stems]
-        beside = not question[before.end : value.start].strip()
-        if beside and value in values and any(value.stem in row.get(name, ()) for name in own for row in held):
-            asked = [name for name in asked if name not in own]
-    for first, last in pairwise(values):
-        between = {token.folded for token in language.tokens(question[first.end : last.start])}
-        if len(between) == 1 and between <= language.cues("range") - language.cues("joining"):
-            _reach(groups, held, first.stem, last.stem)
-    for group in sorted(groups, key=lambda one: not one.fresh):
-        here = [n for n in chosen if n in group.rows]
-        chosen = here if here and (measure in ("sum", "mean", "count", "rows") or len(here) > 1) else chosen
-    return _Meant(chosen, asked, unexplained, misses_name)
-
-
-@dataclass(frozen=True)
-class _Meant:
-    """The rows that a question chooses, the columns that it names, and how many of its words say neither."""
-
-    rows: list[int]
-    asked: list[str]
-    unexplained: int
-    misses_name: bool = False
-    """Whether one of these words is written as a name, or as a noun where nouns have capitals."""
-
-
-def choose(question: str, words: Sequence[Token], rows: Sequence[str], title: str, language: Language) -> Computed | None:
-    """The few rows of a table that hold what a question names; `None` where it names nothing of it, or too much has it."""
-    cells = [dict(pair.partition(": ")[::2] for pair in row.rstrip(".").split(_PAIRS)) for row in rows]
-    passed = language.cues("table") | language.cues("whole_table") | language.cues("spent")
-    words = [word for word in words if word.folded not in passed]
-    meant = _rows_meant(words, cells, _stems(title, language), language, "rows", question, 0)
-    if len(cells) < _FEWEST or not 0 < len(meant.rows) < len(cells) or len(meant.rows) > _FEW_ROWS:
-        return None
-    return Computed("rows", "", len(meant.rows), tuple(rows[n] for n in meant.rows), "", meant.unexplained)
-
-
-_FEW_ROWS = 3
-"""Rows that are quoted of a table at most where none is computed."""
-
-
 @dataclass
 class _Group:
     """Rows that are chosen together by values of the same columns."""
@@ -431,34 +629,10 @@ def _join(groups: list[_Group], columns: set[str], rows: set[int], fresh: bool) 
     groups.append(_Group(columns, rows, fresh))
 
 
-def _reach(groups: list[_Group], held: Sequence[Mapping[str, frozenset[str]]], first: str, last: str) -> None:
-    """Add to the group of two values of one column the rows between them: April to June."""
-    for name in dict.fromkeys(name for row in held for name in row):
-        begin = [n for n, row in enumerate(held) if first in row.get(name, ())]
-        end = [n for n, row in enumerate(held) if last in row.get(name, ())]
-        if begin and end and begin[0] < end[-1]:
-            for group in groups:
-                group.rows |= set(range(begin[0], end[-1] + 1)) if name in group.columns else set()
-
-
-def _in_month(word: Token, cells: Sequence[Mapping[str, str]], language: Language) -> tuple[set[str], set[int]] | None:
-    """The column of dates, and the rows whose date is in the month that a word names."""
-    months = [int(sense.value) for sense in language.phrases.get((word.stem,), ()) if sense.kind == "months"]
-    return _rows_where(cells, lambda text: _month_of(text) in months) if months else None
-
-
-def _on_day(word: Token, cells: Sequence[Mapping[str, str]], language: Language) -> tuple[set[str], set[int]] | None:
-    """The column of days or times, and the rows of the days, or the part of the day, that a word names."""
-    days = language.words.get("cue.days", ())
-    asked = {at for at, day in enumerate(days) if word.folded in (day, f"{day}s")}
-    asked |= set(range(_WORKDAYS)) if word.folded in language.cues("weekday") else set()
-    asked |= set(range(_WORKDAYS, len(days))) if word.folded in language.cues("weekend") else set()
-    if asked:
-        return _rows_where(cells, lambda text: asked <= _days_of(text, language))
-    part = next((minutes for name, minutes in _PARTS_OF_DAY.items() if word.folded in language.cues(name)), None)
-    if part is None:
-        return None
-    return _rows_where(cells, lambda text: _CLOCK.fullmatch(text) and part[0] <= (_time_of(text) or 0) < part[1])
+def _month_of(text: str) -> int | None:
+    """The month of a date such as 2026-03-09 or 09.03.2026."""
+    match = _DATE.fullmatch(text.strip())
+    return int(match[1] or match[2]) if match else None
 
 
 _WORKDAYS = 5
@@ -478,49 +652,9 @@ def _days_of(text: str, language: Language) -> set[int]:
     return found
 
 
-def _rows_where(cells: Sequence[Mapping[str, str]], holds: Callable[[str], object]) -> tuple[set[str], set[int]] | None:
-    """The first column in which a cell fulfils a condition, and the rows in which it does."""
-    for name in dict.fromkeys(name for one in cells for name in one):
-        rows = {n for n, one in enumerate(cells) if holds(one.get(name, "").strip())}
-        if rows:
-            return {name}, rows
-    return None
-
-
-def _month_of(text: str) -> int | None:
-    """The month of a date such as 2026-03-09 or 09.03.2026."""
-    match = _DATE.fullmatch(text.strip())
-    return int(match[1] or match[2]) if match else None
-
-
-def _abbreviates(name: str, word: Token, language: Language) -> bool:
-    """Whether a column is called by the first letters of a day that is asked for."""
-    short = name.casefold().rstrip(".")
-    return len(short) >= _FEWEST and word.folded.startswith(short) and word.folded in language.cues("times")
-
-
-_OF_MONEY, _PRICED = 0.3, 2.0
-"""How much nearer a column of money is than others, and is where a price is spoken of."""
-
-
-def _is_money(name: str, cells: Sequence[Mapping[str, str]], language: Language) -> bool:
-    """Whether a column holds prices, as its name or the currency in its values says."""
-    words = {token.folded for token in language.tokens(name)}
-    senses = (one for word in words for one in language.phrases.get((language.stem(word),), ()))
-    priced = any(one.get(name, "").startswith(("€", "£", "$")) for one in cells)
-    return priced or bool(words & language.cues("money_column")) or any(sense.kind == "currencies" for sense in senses)
-
-
-def _said_so(cells: Sequence[Mapping[str, str]], name: str, word: Token, question: str, language: Language) -> list[int]:
-    """The rows that say yes in a column of nothing but yes and no, or no where it is denied; empty where it is none."""
-    values = [one.get(name, "").casefold() for one in cells]
-    yes, no = language.cues("said_yes"), language.cues("said_no")
-    tokens = language.tokens(question)
-    at = next((n for n, token in enumerate(tokens) if token.start == word.start), 0)
-    denied = any(end in (at, at - 1) and sense.kind in ("without", "not") for _, end, sense in language.senses_in(tokens))
-    if not all(value in yes | no for value in values):  # who worked no Sunday: a figure that is nought
-        return [n for n, value in enumerate(values) if denied and _figure(value) == 0]
-    return [n for n, value in enumerate(values) if value in (no if denied else yes)]
+def _times(language: Language) -> frozenset[str]:
+    """Words that ask for the first or the last time."""
+    return language.cues("time_last") | language.cues("time_first")
 
 
 _MEASURES = {
@@ -553,15 +687,6 @@ def asks_measure(question: str, words: Sequence[Token], language: Language) -> s
         if token.folded in _times(language) and (after is None or after.folded not in language.cues("times")):
             found.insert(0, "most" if token.folded in language.cues("time_last") else "least")
     return next((one for one in found if one != "count"), found[0] if found else "")
-
-
-def _counted_noun(question: str, language: Language) -> str:
-    """The stem of the word behind “how many”; empty where there is none."""
-    tokens = language.tokens(question)
-    for _, end, sense in language.senses_in(tokens):
-        if sense.kind == "count" and end < len(tokens):
-            return tokens[end].stem
-    return ""
 
 
 def says_measure(word: Token, language: Language) -> bool:
@@ -618,14 +743,3 @@ def _time_of(text: str) -> float | None:
     hour, half = int(match[1] or match[4]), (match[3] or match[5] or "").casefold()
     hour = hour % _NOON + (_NOON if half == "pm" else 0) if half else hour
     return float(hour * _HOUR + int(match[2] or 0))
-
-
-def _is_duration(name: str, cells: Sequence[Mapping[str, str]], language: Language) -> bool:
-    """Whether a column holds durations, as its name or the units in its values say."""
-    units = language.cues("unit_hours") | language.cues("unit_minutes")
-    tokens = language.tokens(name)
-    if any(sense.kind == "group" for token in tokens for sense in language.phrases.get((token.stem,), ())):
-        return False  # hours per week
-    words = {token.folded for token in tokens}
-    values = {unit.casefold() for one in cells for _, unit in _MEASURED.findall(one.get(name, ""))}
-    return bool((words | values) & (units | language.cues("duration_column")))
