@@ -76,6 +76,7 @@ TOP = "top 3 defra projects by cost 2022"
         (("Wie viele Projekte gab es 2021 insgesamt?", "Davon vom Verteidigungsministerium?", "In Prozent?"), ("19,6 %",)),
         (("When did Universal Credit start?", "planned end in the 2020 report?"), ("31 December 2024",)),
         (("Which 2020 projects have no rating?", "which department?"), ("MOD",)),
+        (("Which red finish in 2025?",), ("rating Red", "2025")),
         (("red projects in each of the four years",), ("11", "7", "27", "23")),
         (("Whole-life cost of Crossrail plus that of the Thameslink Programme in 2021?",), ("£25,978.8 million",)),
         (
@@ -143,6 +144,7 @@ async def test_a_follow_up_is_answered_of_what_was_spoken_of(
         ("Will HS2 ever get to Scotland?",),
         ("The Garden Bridge: when does it open?",),
         ("call me a taxi to Heathrow",),
+        ("Call me back at 5",),
         ("Is Crossrail over budget?",),
         ("which projects got cheaper in 2023", "by how much in total"),
     ],

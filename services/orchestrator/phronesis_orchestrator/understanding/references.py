@@ -56,19 +56,20 @@ def point_back(reading: Reading, focus: Focus, lexicon: Lexicon) -> Reading:
 
 
 def _of_planned_date(reading: Reading, lexicon: Lexicon) -> Reading:
-    """The planned end: a value before a date says what sort of date it is, and is no condition."""
+    """The planned end: a value that nothing has says what sort of date is asked for, and is no condition."""
     items = list(reading.items)
     for n, (item, behind) in enumerate(pairwise(items)):
-        dated = [
-            each for each in behind.of("property") if (one := lexicon.view.property(*each)) is not None and one.kind == "date"
-        ]
-        if (
-            dated
-            and item.end == behind.at
-            and any(sense.value[0] == dated[0][0] for sense in item.senses if sense.kind == "value")
-        ):
+        properties = [lexicon.view.property(*one) for one in behind.of("property")]
+        dated = item.end == behind.at and any(one is not None and one.kind == "date" for one in properties)
+        if dated and item.has("value") and not any(_is_on_record(value, lexicon) for value in item.of("value")):
             items[n] = Item(item.at, item.end, (Sense("small"),), item.text)
     return replace(reading, items=tuple(items))
+
+
+def _is_on_record(value: tuple[str, str, str], lexicon: Lexicon) -> bool:
+    """Whether anything has a value, given as its type, property and the value."""
+    known = lexicon.view.known.get(value[:2])
+    return known is not None and any(one.value == value[2] for one in known.values)
 
 
 def _of_listed_type(reading: Reading, focus: Focus) -> Reading:
@@ -800,21 +801,22 @@ def _step_between(plan: Describe, type: str, property: str, years: tuple[int, ..
 
 
 def _linked_type(made: Composition, focus: Focus) -> Plan | None:
-    """Which department? What the thing last spoken of is linked to, by a type alone."""
+    """Which department? What the thing last spoken of, or all that were listed, are linked to, by a type alone."""
     items = made.open("type")
     if not focus.entities or len(items) != 1 or made.has("property", "value", "entity", "count", "year"):
         return None
     ref = focus.entities[0]
     for other, _ in items[0].of("type"):
         ways = made.view.between(ref.type, other)
-        if len(focus.entities) > 1 and len(ways) == 1 and {one.type for one in focus.entities} == {ref.type} != {other}:
+        if len(focus.entities) > 1:
+            alike = {one.type for one in focus.entities} == {ref.type} != {other}
+            if not alike or len(ways) != 1:
+                continue
             made.take(items[0], *made.open("follow_up"))
             ids = tuple(one.id for one in focus.entities)
             of_them = Filter(property="id", op="in", value=ids, via=ways[0][0].name, to=ref.type, words="")
             years = focus.years[-1:] or ref.years[-1:]
             return Select(of=Selection(type=other, years=years, level=made.view.usual_level(other), filters=(of_them,)))
-        if len(focus.entities) > 1:
-            continue
         if ways:
             made.take(items[0], *made.open("follow_up"))
             year = focus.years[-1] if focus.years and focus.years[-1] in ref.years else (ref.years[-1] if ref.years else 2000)
