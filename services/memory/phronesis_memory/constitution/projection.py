@@ -177,7 +177,8 @@ class Regeneration:
 
 _SETTLE_WAIT = 5.0
 """Seconds that a search waits for what was written before it."""
-_SETTLE_LOOK = 0.01
+_SETTLE_LOOK, _INDEX_LOOK = 0.01, 0.25
+"""Seconds between two looks at what is to be embedded, and between two tries of an index that has not taken everything."""
 
 
 class ConstitutionVectors:
@@ -200,7 +201,7 @@ class ConstitutionVectors:
                     waiting = await self._queue.hurrying(tenant, waiting)
                 # Also what the worker has embedded already, and has not brought to the index yet.
                 while not await self._index.settle_all(tenant):  # noqa: ASYNC110  # a slow index is waited for, or it is said
-                    await asyncio.sleep(_SETTLE_LOOK)
+                    await asyncio.sleep(_INDEX_LOOK)
         except TimeoutError as error:
             raise Unavailable("what was written just now is not embedded yet", retry_after=1) from error
 

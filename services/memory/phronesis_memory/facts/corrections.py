@@ -20,6 +20,7 @@ _WORDS = 8
 _SURE = 0.9
 _DASHES = str.maketrans("–—", "--")
 _FIGURE = re.compile(r"(?<![\w.,])\d[\d.,]*\d(?![\w])|(?<![\w.,])\d(?![\w.,])")
+"""A figure that stands by itself: 22,000."""
 _DAY = re.compile(r"\b\d{1,2}(?:st|nd|rd|th|\.)? (?:of )?(?P<word>[^\W\d]{3,})(?: \d{4})?\b|\b\d{4}-\d\d-\d\d\b")
 """What has the form of a day with its month, whose word has to be one."""
 
@@ -93,9 +94,9 @@ def _meant(correction: Correction, said: Sequence[StoredFact], language: Languag
             if (part := _with_part(one.object, correction.old, correction.new)) is not None:
                 return one, part
     last = _last_said(said)
-    for new in (correction.new,) if correction.old is None else ():
+    if correction.old is None:
         for one in last:
-            if (swapped := _swapped(one.object, new, language)) is not None:
+            if (swapped := _swapped(one.object, correction.new, language)) is not None:
                 return one, swapped
     core = _core(correction.new, language)
     swaps = [(one, thing) for one in last if core and (thing := _swapped(one.object, core, language)) is not None]

@@ -180,15 +180,7 @@ class FactHandlers:
 
     async def _nearest(self, who: Principal, request: facts.AskFacts, language: Language) -> tuple[facts.AnsweringFact, ...]:
         """What was said that comes nearest to a question, by its meaning and its words."""
-        if request.as_of is not None:
-            return ()
-        audience = Audience(who.tenant, (owner_of_facts(who.user),), (MEMORY_KIND,))
-        try:
-            [found] = await self._search.find(audience, [request.question[:_ASKED]], _NEAREST)
-        except Unavailable as error:
-            log.warning("what lies near a question cannot be searched: %s", error.code)
-            return ()
-        near, shown = await self._with_cosines(who, found.candidates)
+        near, shown = await self._searched(who, request)
         told = nearest(request.question, near, language)
         changed = bool(told) and tells_change(told[0][0], language)
         return tuple(
@@ -204,25 +196,28 @@ class FactHandlers:
         self, who: Principal, request: facts.AskFacts, chosen: Sequence[tuple[StoredFact, float]], language: Language
     ) -> tuple[StoredFact, facts.Fact] | None:
         """The newest sentence that tells a change, was said after what answers a question, and means what is asked."""
-        if request.as_of is not None:
-            return None
-        audience = Audience(who.tenant, (owner_of_facts(who.user),), (MEMORY_KIND,))
-        try:
-            [found] = await self._search.find(audience, [request.question[:_ASKED]], _NEAREST)
-        except Unavailable as error:
-            log.warning("what was said since cannot be searched: %s", error.code)
-            return None
-        near, shown = await self._with_cosines(who, found.candidates)
+        near, shown = await self._searched(who, request)
         last = max(fact.valid_from for fact, _ in chosen)
         since = [one for one, cosine in near if one.valid_from > last and cosine >= _MEANT and tells_change(one, language)]
         newest = max(since, key=lambda one: one.valid_from, default=None)
         return (newest, shown[newest.id]) if newest is not None else None
 
-    async def _with_cosines(
-        self, who: Principal, candidates: Sequence[Candidate]
+    async def _searched(
+        self, who: Principal, request: facts.AskFacts
     ) -> tuple[list[tuple[StoredFact, float]], dict[str, facts.Fact]]:
-        """The held facts behind what a search found, each with how near it is to the question, and as they are shown."""
-        cosines = {one.id: one.cosine for one in candidates[:_NEAREST] if one.cosine is not None}
+        """The held facts that a search finds, each with how near it is to the question, and as they are shown.
+
+        Nothing where the past is asked about, or the search does not answer.
+        """
+        if request.as_of is not None:
+            return [], {}
+        audience = Audience(who.tenant, (owner_of_facts(who.user),), (MEMORY_KIND,))
+        try:
+            [found] = await self._search.find(audience, [request.question[:_ASKED]], _NEAREST)
+        except Unavailable as error:
+            log.warning("what lies near a question cannot be searched: %s", error.code)
+            return [], {}
+        cosines = {one.id: one.cosine for one in found.candidates[:_NEAREST] if one.cosine is not None}
         behind = await self._facts.by_items(who, list(cosines)) if cosines else {}
         near = [
             (fact, cosines[id] or 0.0)

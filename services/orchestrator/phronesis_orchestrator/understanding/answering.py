@@ -20,6 +20,7 @@ from phronesis_contracts.orchestrator import Directive, Source
 
 from ..agents.context import cite, compare_texts, find_passages
 from ..agents.presentation import sanitize_answer, sanitize_text
+from ..agents.text import sentences
 from ..agents.tools import RECORDS, may_read
 from ..models.reasoner import MAX_PHRASE, Interpreter, TurnContext
 from ..turns.execution import TurnRun
@@ -462,7 +463,7 @@ class _Answering:
 
     def _tells_first(self) -> bool:
         """Whether a message tells something of the person before it asks: I'm 29 and drive a tram. So what do I do?"""
-        first, _, rest = self._text.partition(". ")
+        first, *rest = sentences(self._text) or [""]
         return bool(rest) and not asks(first, self._language) and is_about_user(first, self._language)
 
     async def _learn(self) -> None:
@@ -476,14 +477,10 @@ class _Answering:
         """What answers a short follow-up together with the question before it, told as no more than near; `None` without."""
         bare = not telling(self._language.tokens(self._text), self._language)
         leans = bare or self._follows() or self._says_it()
-        if not self._turn.focus.personal or not leans or len(self._text.split()) > _SHORT or self._running.degraded:
+        may = self._turn.focus.personal and self._may_read(AnswerSource.MEMORY)
+        if not may or not leans or len(self._text.split()) > _SHORT:
             return None
-        asked = self._with_question_before()
-        try:
-            found = await recall(self._running, asked, self._language, words, self._turn.focus.to_forget)
-        except ServiceError as error:
-            log.warning("the facts of the user cannot be asked: %s", error.code)
-            return None
+        found = await self._recall(self._with_question_before(), words)
         if found is None or not found.facts or found.near:
             return found if found is not None and found.near else None
         said = words.sentence("personal/near", said=found.text)
@@ -765,16 +762,14 @@ class _Answering:
         """
         if len(passages) >= _PASSAGES:  # a table of which a part may be missing adds up to nothing
             return None
-        told = telling(self._language.tokens(asked), self._language)
-        bare = all(says_measure(token, self._language) for token in told)  # and the cheapest?
-        asking = {token.folded for token in self._language.tokens(asked)}
-        whole = told and asking & {word for cue in ("sort", "opens", "who") for word in self._language.cues(cue)}
-        of_them = bool(asking & self._language.cues("of_them"))  # what do they add up to?
-        goes_on = self._follows() or of_them or (self._says_little() and not whole)
-        found = None if bare and before else await self._table_of(asked, passages)
-        if found is None and before and goes_on and (bare or not asks_measure(asked, told, self._language)):
-            asked = f"{before} {asked}"
-            found = await self._table_of(asked, passages, len(before) + 1)
+        tries = [(asked, 0)]
+        if before and self._goes_on_computing(asked):
+            bare = all(says_measure(token, self._language) for token in telling(self._language.tokens(asked), self._language))
+            tries.insert(0 if bare else 1, (f"{before} {asked}", len(before) + 1))  # and the cheapest?
+        found = None
+        for asked, fresh in tries:  # the question that was computed is kept
+            if (found := await self._table_of(asked, passages, fresh)) is not None:
+                break
         if found is None:
             return None
         passage, computed = found
@@ -784,6 +779,16 @@ class _Answering:
         rows = computed.rows[: _MOST_ROWS if computed.measure == "rows" else _ROWS]
         quote = Quote(passage, rows if alone else (said, *rows), 1.0)
         return self._quoted(understood, (quote,), words, computed=asked[-MAX_PHRASE:])
+
+    def _goes_on_computing(self, asked: str) -> bool:
+        """Whether a message changes what was computed on: another value of it, or another measure and nothing else."""
+        tokens = self._language.tokens(asked)
+        told, said = telling(tokens, self._language), {token.folded for token in tokens}
+        if asks_measure(asked, told, self._language) and not all(says_measure(one, self._language) for one in told):
+            return False
+        asking = {word for cue in ("sort", "opens", "who") for word in self._language.cues(cue)}
+        of_them = bool(said & self._language.cues("of_them"))  # what do they add up to?
+        return self._follows() or of_them or (self._says_little() and not (told and said & asking))
 
     async def _table_of(self, asked: str, passages: Sequence[Passage], fresh: int = 0) -> tuple[Passage, Computed] | None:
         """What the one table that a question fits gives for it, by the columns that it names or that are near to it."""
@@ -862,17 +867,21 @@ class _Answering:
         """What the person said themselves, in this conversation or before, where it is that sure that it answers."""
         if not self._quotes or not self._may_read(AnswerSource.MEMORY):
             return None
+        found = await self._recall(asked, words)
+        fits = found is not None and found.sure >= least and (found.near or not only_near)
+        return self._personal(understood, found, words) if found is not None and fits else None
+
+    async def _recall(self, asked: str, words: Wording) -> PersonalAnswer | None:
+        """What the person said that answers a question, asked once for a message, which may come back to it less strictly."""
         try:
-            if asked not in self._recalled:  # one message may come back to it, less strictly
+            if asked not in self._recalled:
                 waiting = self._turn.focus.to_forget
                 self._recalled[asked] = await recall(self._running, asked, self._language, words, waiting)
         except ServiceError as error:
             log.warning("the facts of the user cannot be asked: %s", error.code)
             self._running.degrade("memory")
             return None
-        found = self._recalled[asked]
-        fits = found is not None and found.sure >= least and (found.near or not only_near)
-        return self._personal(understood, found, words) if found is not None and fits else None
+        return self._recalled[asked]
 
     def _personal(self, understood: Understood, found: PersonalAnswer, words: Wording) -> RuleAnswer:
         sources = tuple(
@@ -932,8 +941,15 @@ class _Answering:
         asked = before.quoted.asked if before.quoted is not None and before.quoted.id == best.id else self._text
         rows = [line for line in found[0].sentences if is_row(line)] if best.kind in ATTACHED else []
         row = rows[0] if len(rows) == 1 else ""
-        place = {"id": best.id, "title": best.title, "kind": best.kind, "label": best.label}
-        source = QuotedSource(**place, asked=asked[:MAX_PHRASE], computed=computed, row=row)
+        source = QuotedSource(
+            id=best.id,
+            title=best.title,
+            kind=best.kind,
+            label=best.label,
+            asked=asked[:MAX_PHRASE],
+            computed=computed,
+            row=row,
+        )
         focus = before.model_copy(update={"quoted": source, "personal": False, "language": words.language})
         return self._said(understood, Written(text), "A", sure, memory=memory, sources=sources, focus=focus)
 
