@@ -75,9 +75,10 @@ def test_there_are_at_least_six_hundred_questions() -> None:
     assert sum(len(item.turns) for item in found) >= 600
 
 
-def test_dialogues_have_four_to_eight_turns() -> None:
+def test_dialogues_have_four_to_eight_turns_or_are_a_statement_and_a_question() -> None:
     found = [item for name in FILES for item in everything(name)] + twin(1).items + twin(6).items
-    assert {len(item.turns) for item in found} <= {1, 4, 5, 6, 7, 8}
+    assert {len(item.turns) for item in found if item.set != "personal"} <= {1, 4, 5, 6, 7, 8}
+    assert {len(item.turns) for item in found if item.set == "personal"} <= {1, 2, 4, 5, 6, 7, 8}
 
 
 def test_a_seed_gives_the_same_twin_and_the_same_questions() -> None:

@@ -56,7 +56,7 @@ from .plan import (
     Understood,
     Unknown,
 )
-from .planner import asks, is_about_user, is_own, last_clause, parts_of, understand
+from .planner import asks, is_about_user, is_own, last_clause, parts_of, to_forget, understand
 from .reader import TwinReader
 from .reading import parse_number
 from .search import (
@@ -198,7 +198,7 @@ class _Answering:
         if not set(said) <= {word for phrases in answers for phrase in phrases for word in phrase.split()}:
             return None  # yes, and which of the projects are red?
         before = next((past.text for past in reversed(self._turn.history) if past.role == "user"), "")
-        shown = language.recognise(before, "user") == "forget"
+        shown = to_forget(before, language) != ""
         refused = language.holds(self._text, language.cues("refuses")) or (shown and said[0] in language.cues("no"))
         confirmed = language.holds(self._text, language.cues("confirms"))
         confirmed = confirmed or (shown and language.holds(self._text, language.cues("yes")))
@@ -774,7 +774,8 @@ class _Answering:
             return None
         passage, computed = found
         value = computed.shown or words.number(computed.value)
-        said = words.sentence(f"table/{computed.measure}", len(computed.rows), column=computed.column, value=value)
+        told = {"column": computed.column, "value": value, "group": computed.group}
+        said = words.sentence(f"table/{computed.measure}", len(computed.rows), **told)
         alone = computed.measure == "rows" and len(computed.rows) == 1
         rows = computed.rows[: _MOST_ROWS if computed.measure == "rows" else _ROWS]
         quote = Quote(passage, rows if alone else (said, *rows), 1.0)

@@ -5,13 +5,14 @@ plan a question about the twin is.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal
 
 from phronesis_contracts.twin import GapType
 
 from .composing import MEASURES, Composition, NotUnderstood, distinct, pass_over_appositions, refuse_leftovers
-from .language import Language, languages
+from .language import Language, Token, languages
 from .lexicon import Lexicon
 from .plan import (
     AboutUser,
@@ -265,12 +266,32 @@ def understand(
 
 def _of_memory(text: str, language: Language) -> tuple[str, str] | None:
     """What a message asks of the person's memory, and in which words: to forget something may stand in its last sentence."""
-    if (order := language.recognise(text, "user")) is not None:
-        return order, text
     parts = _sentences(text)
-    if len(parts) > 1 and language.recognise(parts[-1], "user") == "forget":
-        return "forget", parts[-1]
-    return None
+    if (what := to_forget(text, language) or (to_forget(parts[-1], language) if len(parts) > 1 else "")) != "":
+        return "forget", what
+    order = language.recognise(text, "user")
+    return (order, text) if order is not None else None
+
+
+def to_forget(text: str, language: Language) -> str:
+    """What a message orders to forget, in its own words; empty where it orders no such thing.
+
+    An order to delete something is one where it speaks of memory or of what is the speaker's own.
+    """
+    if language.recognise(text, "user") == "forget":
+        return text
+    tokens = language.tokens(text)
+    polite = language.cues("please") | language.cues("asks_kindly")
+    at = next((n for n, token in enumerate(tokens) if token.folded not in polite), len(tokens))
+    said = {token.folded for token in tokens}
+    if at == len(tokens) or tokens[at].folded not in language.cues("deletes"):
+        return ""
+    if not said & language.cues("memory") and not said & language.cues("about_it") and not _possessive(text, language):
+        return ""
+    what = re.split(_CLAUSES, text[tokens[at].end :])[0]
+    for token in reversed(language.tokens(what)):
+        what = what[: token.start] + what[token.end :] if token.folded in polite | language.cues("memory") else what
+    return what.strip() or text
 
 
 _COURTESIES, _MOST_COURTESIES = ("greeting", "thanks", "praise"), 3
@@ -496,12 +517,24 @@ def _wishes(text: str, language: Language) -> bool:
 def _names_own(text: str, language: Language) -> bool:
     """Whether a message does no more than name something of the speaker's: and my favourite book."""
     every = language.tokens(text)
+    says = language.cues("exists") | language.cues("verb")
+    if ":" not in text and _names_of_own(every, language) and not says & {token.folded for token in every}:
+        return True
     tokens = [token for token in every if not any(s.kind == "also" for s in language.phrases.get((token.stem,), ()))]
     if len(tokens) == len(every):
         return False
-    says = language.cues("exists") | language.cues("verb")
     bare = not any(token.folded in says or token.folded[:1].isdigit() for token in tokens)
     return bool(tokens) and len(tokens) <= _FRAGMENT and tokens[0].folded in language.cues("own") and bare
+
+
+def _names_of_own(tokens: Sequence[Token], language: Language) -> bool:
+    """Whether a message begins with a thing of the speaker's, or with any thing of theirs: topic of my dissertation."""
+    folded = [token.folded for token in tokens]
+    if folded[:1] and folded[0] in language.cues("any_such"):
+        return True
+    written = any(token.text[:1].isupper() for token in tokens[1:]) or any(word[:1].isdigit() for word in folded)
+    of = [n for n, word in enumerate(folded[:_FRAGMENT]) if word in language.cues("of")]
+    return len(folded) <= _FRAGMENT + 2 and not written and any(set(folded[n + 1 : n + 2]) & language.cues("own") for n in of)
 
 
 def _asks_elsewhere(text: str, language: Language) -> bool:

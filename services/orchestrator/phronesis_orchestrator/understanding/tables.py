@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import groupby, pairwise
 
@@ -87,7 +87,8 @@ class Computed:
     """What a table gives for a question.
 
     Args:
-        measure: `sum`, `mean`, `count`, `most`, `least`, or `rows` where those are asked for that have a value.
+        measure: `sum`, `mean`, `count`, `most`, `least`, `rows` where those are asked for that have a value, or `most_of` and
+            `least_of`, where the rows of one value add up to the most or the least.
         column: the column that it is measured by; empty for a count.
         value: the sum, the mean or the count, or the greatest or least figure.
         rows: the rows that it is made of, spelled; of `most` and `least` the row itself.
@@ -101,6 +102,8 @@ class Computed:
     rows: tuple[str, ...]
     shown: str = ""
     unexplained: int = 0
+    group: str = ""
+    """Of `most_of` and `least_of`: the value whose rows these are."""
 
 
 _TOO_MANY = 99
@@ -210,13 +213,19 @@ class _Question:
     @cached_property
     def spent(self) -> bool:
         """Whether it asks how much, or what was spent, and names no measure."""
-        return not self.asks and (self.how_much or self.says("spend"))
+        comes_to = self.language.holds(self.text, self.language.cues("comes_to"))
+        return not self.asks and (self.how_much or self.says("spend") or comes_to)
 
     @cached_property
     def measure(self) -> str:
         """What is to be computed, `rows`, or nothing."""
         named = self.language.holds(self.text, self.language.cues("which") | self.language.cues("who"))
         return "sum" if self.spent else self.asks or ("rows" if named else "")
+
+    @property
+    def asks_for_amount(self) -> bool:
+        """Whether the most or the least of something is asked for, and not the greatest single one."""
+        return self.says("most_of_all") and not self.says("priced_high")
 
     @property
     def goes_on_with_a_name(self) -> bool:
@@ -295,7 +304,9 @@ class _Table:
         passed = self.language.cues("table") | self.language.cues("whole_table")
         passed = (passed | (self.language.cues("spent") if asked.spent else frozenset())) - held
         told = {word.start for word in asked.words}
-        words = [one for one in asked.tokens if (one.start in told or one.folded in held) and one.folded not in passed]
+        counted = {asked.counted} & self.values - self._joins  # how many label rolls: labels, and no word for what is said
+        kept = [one for one in asked.tokens if one.start in told or one.folded in held or one.stem in counted]
+        words = [one for one in kept if one.folded not in passed]
         limit = asked.limit
         return [one for one in words if limit is None or not limit.start <= one.start < limit.end]
 
@@ -340,6 +351,7 @@ class _Table:
                 self._reach(groups, first.stem, last.stem)
         for group in sorted(groups, key=lambda one: not one.fresh):
             here = [n for n in chosen if n in group.rows]
+            unexplained += _TOO_MANY if asked.fresh and group.fresh and not here else 0
             chosen = here if here and (measure not in _EXTREMES or len(here) > 1) else chosen
         return _Meant(chosen, columns, unexplained, misses_name)
 
@@ -400,6 +412,10 @@ class _Table:
         """The columns that are called by a word of a cue."""
         stems = {self.language.stem(word) for word in self.language.cues(cue)}
         return [name for name in self.columns if stems & self.named[name]]
+
+    @property
+    def _joins(self) -> frozenset[str]:
+        return frozenset(map(self.language.stem, self.language.cues("joins")))
 
     @property
     def _times(self) -> frozenset[str]:
@@ -529,6 +545,10 @@ class _Measuring:
 
     def _count(self) -> Computed | None:
         table, rows, first = self._table, self._meant.rows, self._table.columns[0]
+        pieces = [name for name in table.called("quantity_column") if name in self._numeric]
+        if len(pieces) == 1 and len(rows) < len(table.rows) and self._asked.counted in table.values and not self._named:
+            total = sum(figure or 0.0 for figure in self._figures[pieces[0]])
+            return table.told("sum", rows, pieces[0], round(total, 4), unexplained=self._meant.unexplained)
         if self._named and set(self._named) == {first} and self._asked.counted in table.named[first]:
             self._named = []  # how many orders, where each row is one and has its number
         whole = not self._named and (not self._meant.unexplained or self._asked.says("table"))
@@ -560,11 +580,33 @@ class _Measuring:
             return told("mean", rows, value=round(sum(values) / len(values), 4))
         if self._measure in ("sum", "count"):
             return told("sum", rows, value=round(sum(values), 4))
+        if (group := self._grouped_by(column, rows)) is not None:
+            return group
         value = max(values) if self._measure == "most" else min(values)
         best = [n for n, one in found.items() if one == value]
         text = self._table.cells[best[0]][column].strip()
         shown = text if self._timed or not _NUMBER.fullmatch(text) else ""
         return told(self._measure, best, value=value, shown=shown)
+
+    def _grouped_by(self, column: str, rows: Sequence[int]) -> Computed | None:
+        """Whose rows add up to the most or the least, where a value of several rows is asked for: who claimed most?"""
+        if self._timed or self._lasting or not self._asked.asks_for_amount:
+            return None
+        cells = self._table.cells
+        named = self._named or (self._table.called("person_column")[:1] if self._asked.says("who") else [])
+        by = next((name for name in named if name not in self._numeric and name != column), "")
+        totals: dict[str, float] = {}
+        for n in rows if by else ():
+            totals[cells[n].get(by, "")] = totals.get(cells[n].get(by, ""), 0.0) + (self._read(cells[n][column]) or 0.0)
+        if not _FEWEST <= len(totals) < len(rows) or "" in totals:
+            return None
+        value = max(totals.values()) if self._measure == "most" else min(totals.values())
+        best = [name for name, total in totals.items() if total == value]
+        if len(best) > 1:
+            return None
+        own = [n for n in rows if cells[n][by] == best[0]]
+        told = self._table.told(f"{self._measure}_of", own, column, round(value, 4), unexplained=self._meant.unexplained)
+        return replace(told, group=best[0])
 
 
 _OF_MONEY, _PRICED = 0.3, 2.0
@@ -643,13 +685,19 @@ _PARTS_OF_DAY = {"morning": (0, 720), "noon": (720, 721), "afternoon": (720, 1_0
 def _days_of(text: str, language: Language) -> set[int]:
     """The days of the week that a cell speaks of, from 0: Monday to Friday, Sat and Sun."""
     days, found, until = language.words.get("cue.days", ()), set[int](), False
-    for token in language.tokens(text):
+    if text.casefold().strip() in language.cues("every_day"):
+        return set(range(len(days)))
+    until_word = min((word for word in language.cues("range") if word.isalpha()), default="")
+    for token in language.tokens(_HYPHEN.sub(f" {until_word} ", text)):
         short = len(token.folded) > 2 or token.folded == text.casefold().strip()
         at = next((n for n, day in enumerate(days) if short and day.startswith(token.folded.rstrip("."))), None)
         if at is not None:
             found |= set(range(max(found), at + 1)) if until and found else {at}
         until = token.folded in language.cues("range")
     return found
+
+
+_HYPHEN = re.compile(r"(?<=\w) ?[-–] ?(?=\w)")
 
 
 def _times(language: Language) -> frozenset[str]:

@@ -16,7 +16,7 @@ from phronesis_graph.twin.ontology_file import parse as parse_ontology
 from phronesis_graph.twin.vocabulary import to_view
 from phronesis_orchestrator.understanding.language import Language, languages, parse
 from phronesis_orchestrator.understanding.lexicon import Lexicon, VocabularyView
-from phronesis_orchestrator.understanding.plan import NO_FOCUS, Aggregate, Describe, Plan, Select, Unknown
+from phronesis_orchestrator.understanding.plan import NO_FOCUS, AboutUser, Aggregate, Describe, Plan, Select, Unknown
 from phronesis_orchestrator.understanding.planner import understand
 from phronesis_orchestrator.understanding.reader import Vocabularies
 from tests.unit.orchestrator.fakes import FakeNeighbours
@@ -120,6 +120,40 @@ def test_a_misspelling_is_mended_said_and_costs_certainty(text: str, wrong: str,
     assert not isinstance(found.plan, Unknown)
     assert found.certainty < 1.0
     assert f"{wrong} → {right}" in found.notes
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "what"),
+    [
+        ("please delete the locker number from your memory, I've handed it back", "en", "the locker number from your"),
+        ("could you erase the thing about my knee?", "en", "the thing about my knee?"),
+        ("Vergiss den Code bitte wieder, der wird geändert", "de", "Vergiss den Code bitte wieder, der wird geändert"),
+        ("That was all. Forget my gate code.", "en", "Forget my gate code."),
+    ],
+)
+def test_an_order_to_forget_something_of_the_speaker_is_known_by_its_verb(text: str, code: str, what: str) -> None:
+    assert plan(text, code) == AboutUser(action="forget", text=what, explicit=True)
+
+
+@pytest.mark.parametrize("text", ["delete the merganser", "remove all worn vessels"])
+def test_an_order_to_delete_data_forgets_nothing_of_the_speaker(text: str) -> None:
+    assert isinstance(plan(text), Unknown)
+
+
+@pytest.mark.parametrize(
+    ("text", "action"),
+    [
+        ("topic of my dissertation", "recall"),
+        ("any medicine that I react to", "recall"),
+        ("my dissertation is about seagrass", "remember"),
+        ("colour of my car: green", "remember"),
+        ("plate of my car KV19", "remember"),
+    ],
+)
+def test_a_thing_of_the_speaker_that_is_only_named_is_asked_for(text: str, action: str) -> None:
+    found = plan(text)
+    assert isinstance(found, AboutUser)
+    assert found.action == action
 
 
 def test_a_word_that_nothing_explains_is_named_and_nothing_is_answered() -> None:

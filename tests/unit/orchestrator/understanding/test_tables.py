@@ -39,6 +39,22 @@ def test_any_text_is_spelled(text: str) -> None:
     assert isinstance(spell_tables(text), str)
 
 
+CLAIMS = """Date,Employee,Category,Amount GBP
+2025-03-03,Ada Finch,Travel,84.20
+2025-03-05,Owen Pryde,Hotel,246.00
+2025-03-12,Ada Finch,Hotel,212.00
+2025-03-14,Sue Low,Travel,38.50
+"""
+STOCK = """Item,Quantity,Supplier
+Bubble wrap roll,24,Packwell
+Label roll,140,Stickfast
+Hand truck,5,Ironbridge
+"""
+FERRIES = """Ferry,Departs,Days
+F1,07:10,Mon-Sat
+F2,09:40,daily
+F3,15:10,Sat-Sun
+"""
 SALES = """region,quarter,units,revenue_eur
 North,Q1,120,18000
 North,Q2,95,14250
@@ -147,6 +163,13 @@ def test_a_value_of_a_follow_up_stands_for_one_of_its_column(
         ("which plot is the most acidic?", SOIL, "soil.csv", None),
         ("What's the shortest programme?", WASHES, "washes.csv", ("least", "Duration", 28.0, 1)),
         ("how many have no keys?", ROTA, "rota.csv", ("count", "", 2, 2)),
+        ("who claimed the most?", CLAIMS, "claims.csv", ("most_of", "Amount GBP", 296.2, 2)),
+        ("which category cost the least?", CLAIMS, "claims.csv", ("least_of", "Amount GBP", 122.7, 2)),
+        ("who has the highest claim?", CLAIMS, "claims.csv", ("most", "Amount GBP", 246.0, 1)),
+        ("what did hotels come to?", CLAIMS, "claims.csv", ("sum", "Amount GBP", 458.0, 2)),
+        ("how many label rolls do we have?", STOCK, "stock.csv", ("sum", "Quantity", 140.0, 1)),
+        ("which ones go on a Sunday?", FERRIES, "ferries.csv", ("rows", "", 2, 2)),
+        ("which ones go on a Wednesday?", FERRIES, "ferries.csv", ("rows", "", 2, 2)),
     ],
 )
 def test_a_total_a_count_and_the_most_are_computed_from_all_rows(
