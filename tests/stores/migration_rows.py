@@ -153,6 +153,12 @@ ROWS: dict[str, dict[str, str]] = {
             "INSERT INTO documents (tenant, owner, conversation_id, media_id, name, kind, passages, characters, length) "
             "VALUES ('acme', 'ann', 'c', 'm', 'a.pdf', 'document', 1, 10, 10);"
         ),
+        "0015-memories": (
+            "INSERT INTO items (id, tenant, owner, kind, title, body, content_hash, version, said_in, position, occurred_at) "
+            f"VALUES ({_id(9)}, 'acme', 'ann', 'message', 'Ada', 'hello', 'h', 9, 'c', 1, now());"
+            "INSERT INTO item_versions (item_id, version, body, metadata, since, until) "
+            f"VALUES ({_id(9)}, 8, 'hi', '{{}}', now(), now());"
+        ),
     },
     "orchestrator": {
         "0001-turns": "\n".join(
@@ -222,6 +228,7 @@ ROWS: dict[str, dict[str, str]] = {
 _OF_BOB = f"conversation_id = {_id(2)}"
 REMOVED_BY_GOING_BACK: dict[str, dict[str, str]] = {
     "0002-bus-keys": {"keys": "bus"},
+    "0015-memories": {"items": "kind = 'message'"},
     "0002-deletions": {
         "conversations": f"id = {_id(2)}",
         "turns": _OF_BOB,

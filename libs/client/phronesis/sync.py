@@ -154,6 +154,14 @@ class Agents(_Resource):
 class Memory(_Resource):
     """The caller's memory."""
 
+    add = _calls(memory.add)
+    search = _calls(memory.search)
+    get = _calls(memory.get)
+    list = _calls(memory.list_memories)
+    update = _calls(memory.update)
+    history = _calls(memory.history)
+    delete = _calls(memory.delete)
+    context = _calls(memory.context)
     remember = _calls(memory.remember)
     recall = _calls(memory.recall)
     forget = _calls(memory.forget)

@@ -47,6 +47,8 @@ class ItemKind(StrEnum):
     FACT = "fact"
     NOTE = "note"
     EPISODE = "episode"
+    MESSAGE = "message"
+    """What somebody said in a conversation; found with what was said around it, by `memory.search` alone."""
     CONCEPT = "concept"
     NODE = "node"
     """A text of a graph node: a projection that the whole tenant may read, made by following the graph."""

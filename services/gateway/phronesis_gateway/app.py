@@ -31,6 +31,7 @@ from .mcp.endpoint import HEADERS, PATH, McpEndpoint, ResourceNames, resource_ro
 from .settings import GatewaySettings, JwtSettings, McpSettings, ToolSettings
 from .tools.agents import agents_router
 from .tools.handlers import ledger_router, mcp_servers_router, tools_router
+from .tools.memory import memory_router
 from .tools.offers import AllowLists, Offers, profile_reader
 from .turns.conversations import approvals_router, conversations_router, profile_router
 from .turns.handlers import chat_router, events_router, tasks_router, turns_router
@@ -163,12 +164,14 @@ def build_api(parts: Parts) -> FastAPI:
     )
     app.include_router(ledger_router(authenticator, bus, parts.offers))
     app.include_router(tools_router(authenticator, bus, parts.offers))
+    app.include_router(memory_router(authenticator, bus, parts.offers))
     app.include_router(agents_router(authenticator, bus, parts.offers))
     app.include_router(mcp_servers_router(authenticator, bus, parts.offers))
     app.include_router(keys_router(authenticator, bus, parts.store, parts.keyring))
     app.include_router(bus_keys_router(authenticator, bus, parts.bus_keys))
     app.include_router(resource_router(parts.named, parts.tokens.settings.issuer if parts.tokens else None))
     app.router.routes.append(Route(PATH, parts.mcp, include_in_schema=False))
+    app.router.routes.append(Route(PATH + "/{profile}", parts.mcp, include_in_schema=False))
     app.include_router(operations_router(parts.readiness, parts.metrics, settings.revision))
     app.openapi = lambda: openapi_description(app)  # type: ignore[method-assign]
     return app

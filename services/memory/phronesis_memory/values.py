@@ -107,7 +107,7 @@ def check_storable(request: Request) -> Request:
 
 Vector: TypeAlias = npt.NDArray[np.float32]
 
-EXPERIENCE_KINDS = frozenset({ItemKind.EPISODE, ItemKind.STYLE, ItemKind.STRATEGY, ItemKind.PASSAGE})
+EXPERIENCE_KINDS = frozenset({ItemKind.EPISODE, ItemKind.MESSAGE, ItemKind.STYLE, ItemKind.STRATEGY, ItemKind.PASSAGE})
 """The kinds that are searched where they are named alone, and that the graph does not know."""
 ORDINARY_KINDS = tuple(kind for kind in ItemKind if kind not in EXPERIENCE_KINDS)
 """The kinds that are searched unless the caller names some."""
@@ -130,6 +130,14 @@ class Audience:
 
 
 @dataclass(frozen=True)
+class Said:
+    """Where and when something was said."""
+
+    conversation_id: str | None = None
+    occurred_at: datetime | None = None
+
+
+@dataclass(frozen=True)
 class Draft:
     """An item as it is about to be stored."""
 
@@ -146,6 +154,7 @@ class Draft:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     sources: tuple[str, ...] = ()
     """Conversations that it was learnt from."""
+    said: Said = Said()
     words: Words | None = None
     vector: Vector | None = None
     passages: tuple[Vector, ...] = ()

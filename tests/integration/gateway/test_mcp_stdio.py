@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.usefixtures("orchestrator"), pytest.mark.timeout(300)]
 def command(url: str, key: str) -> StdioServerParameters:
     """How a desktop agent is told to start it."""
     environment = inherited_environment() | {"PHRONESIS_URL": url, "PHRONESIS_KEY": key}
-    return StdioServerParameters(command=sys.executable, args=["-m", "phronesis", "mcp"], env=environment)
+    return StdioServerParameters(command=sys.executable, args=["-m", "phronesis", "mcp", "--tools", "all"], env=environment)
 
 
 @asynccontextmanager

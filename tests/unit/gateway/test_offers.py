@@ -14,10 +14,10 @@ from phronesis_contracts import SYSTEM_TENANT, Forbidden, NotFound, Principal, R
 from phronesis_contracts.catalog import TOOLS
 from phronesis_contracts.instructions import AgentProfile, Released
 from phronesis_contracts.tools import NAME_PREFIXES, legal_name, successor_name
-from phronesis_gateway.mcp.tools import BUDGET, SEARCH, SearchTools, list_tools, rank_tools
+from phronesis_gateway.mcp.tools import BUDGET, SEARCH, SHORT_LISTS, SearchTools, list_tools, rank_tools
 from phronesis_gateway.mcp.turns import ASK
 from phronesis_gateway.settings import ToolSettings
-from phronesis_gateway.tools.offers import AGENTS, AllowLists, Offers, find_tool
+from phronesis_gateway.tools.offers import AGENTS, OF_MEMORY, AllowLists, Offers, find_tool
 from phronesis_instructions.library.content import read_agents
 from phronesis_instructions.library.texts import allowed_tools
 
@@ -245,7 +245,7 @@ async def test_an_agent_sees_all_of_its_list(role: Role) -> None:
     assert [one.name for one in list_tools(tools)] == [ASK.name, *(legal_name(tool.name) for tool in tools)]
 
 
-SETUP = {name for name in TOOLS if name.startswith(("agents.", "mcp_servers.", "ontology."))} | {"twin_vocabulary"}
+SETUP = {name for name in TOOLS if name.startswith(("agents.", "mcp_servers.", "ontology."))} | {"twin_vocabulary"} | OF_MEMORY
 
 
 async def test_what_there_is_no_room_for_is_found_by_a_tool_and_the_schemas_of_outputs_go_first() -> None:
@@ -269,7 +269,10 @@ async def test_what_there_is_no_room_for_is_found_by_a_tool_and_the_schemas_of_o
 
 async def test_a_short_list_says_what_its_tools_answer_but_for_the_last_where_there_is_no_room() -> None:
     shown = list_tools(await offers(Instructions()).of(who(Role.NOOR)))
-    assert {one.name for one in shown if one.output_schema is None} <= {legal_name(name) for name in SETUP}
+    without = [one.name for one in shown if one.output_schema is None]
+    assert without == [one.name for one in shown][-len(without) :]
+    assert {legal_name(name) for name in SETUP} & {one.name for one in shown} <= set(without)
+    assert len(without) < len(shown) / 2
     assert SEARCH.name not in {one.name for one in shown}
 
 
@@ -279,6 +282,18 @@ def test_a_search_for_tools_counts_words_of_names_more_and_says_how_many_there_a
     assert ([one.name for one in found.tools], found.total) == (["goal_create_v1", "goal_search_v1"], 4)
     assert found.tools[0].input_schema["required"] == ["title"]
     assert rank_tools(tools, SearchTools(query="zebra")).tools == ()
+
+
+async def test_each_profile_tells_its_own_tools_alone_and_that_of_memory_eight() -> None:
+    tools = await offers(Instructions()).of(who(Role.ADMIN))
+    told = {profile: [one.name for one in list_tools(tools, profile)] for profile in SHORT_LISTS}
+    assert sorted(told["memory"]) == sorted(map(legal_name, OF_MEMORY))
+    assert len(told["memory"]) == 8
+    assert told["analyst"][0] == ASK.name
+    known = {profile: set(map(legal_name, names)) | {ASK.name, SEARCH.name} for profile, names in SHORT_LISTS.items()}
+    assert all(set(names) <= known[profile] for profile, names in told.items())
+    assert {"query_graph", "diagnose_gaps"} <= set(told["analyst"])
+    assert "semantic_search_v1" in told["constitution"]
 
 
 @pytest.mark.req("O-013")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from phronesis_contracts import Message, Risk, Tool, episodes, facts, memory
+from phronesis_contracts import Message, Risk, Tool, episodes, facts, memories, memory
 
 from ..models import ToolInfo
 from ..request import Request, listed, parse_list, path_segment, validate_message
@@ -40,6 +41,125 @@ def _tool_request(
     body = message.model_dump(mode="json", exclude_none=True, exclude_defaults=not defaults)
     reads = tool.risk is Risk.READ
     return _request(tool.name, body, tool.rpc.output.model_validate, key=None if reads else key or uuid4().hex, reads=reads)
+
+
+def add(
+    given: str | memories.NewMemory | Mapping[str, Any] | Iterable[str | memories.NewMemory | Mapping[str, Any]],
+    *,
+    conversation_id: str | None = None,
+    idempotency_key: str | None = None,
+) -> Request[memories.AddedMemories]:
+    """Remember messages of a conversation, or texts: up to 500 at once, all or none.
+
+    Args:
+        given: one or several; a string is a text, a mapping has the fields of `NewMemory`, such as
+            `{"speaker": "Ada", "text": "The launch is on 4 May"}`.
+        conversation_id: the conversation that they belong to, in the order in which they were said.
+        idempotency_key: the same key again adds nothing twice; one is made where none is given.
+    """
+    several = [given] if isinstance(given, str | memories.NewMemory | Mapping) else list(given)
+    items = [{"text": one} if isinstance(one, str) else one for one in several]
+    fields = {"memories": items, "conversation_id": conversation_id}
+    return _tool_request(memories.ADD_MEMORIES_TOOL, fields, idempotency_key, defaults=False)
+
+
+def search(
+    query: str,
+    *,
+    limit: int = 10,
+    kinds: str | Iterable[str] = (),
+    conversation_id: str | None = None,
+    since: datetime | str | None = None,
+    until: datetime | str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    as_of: datetime | str | None = None,
+) -> Request[memories.FoundMemories]:
+    """Find what memory holds on `query`, best first; what has nothing to do with it is left out.
+
+    Args:
+        limit: memories at most, up to 100.
+        kinds: only `message`, `note`, `fact`, `concept` or `episode`.
+        conversation_id: only messages of this conversation.
+        since: only what was said then or later; a time with its zone.
+        until: only what was said before.
+        metadata: only what holds all of these values.
+        as_of: memory as it was then.
+    """
+    fields = {"query": query, "limit": limit, "as_of": as_of}
+    return _tool_request(memories.SEARCH_MEMORIES_TOOL, fields | _filter(kinds, conversation_id, since, until, metadata), None)
+
+
+def get(id: str) -> Request[memories.Memory]:
+    """One memory, by its id or external id."""
+    return _tool_request(memories.GET_MEMORY_TOOL, {"id": id}, None)
+
+
+def list_memories(
+    *,
+    limit: int = 50,
+    cursor: str | None = None,
+    kinds: str | Iterable[str] = (),
+    conversation_id: str | None = None,
+    since: datetime | str | None = None,
+    until: datetime | str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> Request[memories.MemoryPage]:
+    """A page of memories, the newest first. `cursor`: `next` of the page before; the filters are those of `search`."""
+    fields = {"limit": limit, "cursor": cursor}
+    return _tool_request(memories.LIST_MEMORIES_TOOL, fields | _filter(kinds, conversation_id, since, until, metadata), None)
+
+
+def update(
+    id: str,
+    *,
+    text: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    idempotency_key: str | None = None,
+) -> Request[memories.Memory]:
+    """Correct the text of a memory, or all of its metadata; what it said before stays in its history."""
+    fields = {"id": id, "text": text, "metadata": None if metadata is None else dict(metadata)}
+    return _tool_request(memories.UPDATE_MEMORY_TOOL, fields, idempotency_key)
+
+
+def history(id: str) -> Request[memories.MemoryHistory]:
+    """A memory, and what it said before it was changed, the newest first."""
+    return _tool_request(memories.GET_HISTORY_TOOL, {"id": id}, None)
+
+
+def delete(ids: str | Iterable[str], *, idempotency_key: str | None = None) -> Request[memories.DeletedMemories]:
+    """Delete up to 100 memories for good, by id or external id."""
+    return _tool_request(memories.DELETE_MEMORIES_TOOL, {"ids": listed(ids)}, idempotency_key)
+
+
+def context(
+    query: str,
+    *,
+    budget_tokens: int = 1_000,
+    kinds: str | Iterable[str] = (),
+    conversation_id: str | None = None,
+    since: datetime | str | None = None,
+    until: datetime | str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> Request[memories.MemoryContext]:
+    """A block of text for a prompt with what memory holds on `query`, and its sources; the filters are those of `search`."""
+    fields = {"query": query, "budget_tokens": budget_tokens}
+    return _tool_request(memories.BUILD_CONTEXT_TOOL, fields | _filter(kinds, conversation_id, since, until, metadata), None)
+
+
+def _filter(
+    kinds: str | Iterable[str],
+    conversation_id: str | None,
+    since: datetime | str | None,
+    until: datetime | str | None,
+    metadata: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    return {
+        "kinds": listed(kinds),
+        "conversation_id": conversation_id,
+        "since": since,
+        "until": until,
+        "metadata": dict(metadata or {}),
+    }
 
 
 def remember(

@@ -11,7 +11,20 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from . import account, agents, approvals, constitution, conversations, facts, instructions, mcp_servers, output, tasks, turns
+from . import (
+    account,
+    agents,
+    approvals,
+    constitution,
+    conversations,
+    facts,
+    instructions,
+    mcp_servers,
+    memories,
+    output,
+    tasks,
+    turns,
+)
 from .output import Commands, Stack, Yes
 
 LOCAL_COMMANDS = {
@@ -129,6 +142,7 @@ app.add_typer(approvals.app, name="approvals")
 app.add_typer(conversations.app, name="conversations")
 app.add_typer(account.profile_app, name="profile")
 facts.app.add_typer(facts.query_app)
+facts.app.add_typer(memories.app)
 app.add_typer(facts.app, name="memory")
 app.add_typer(account.keys_app, name="keys")
 app.add_typer(mcp_servers.app, name="mcp")

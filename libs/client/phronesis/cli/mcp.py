@@ -30,25 +30,26 @@ SILENCE = 60.0
 """Seconds without a byte after which the gateway is taken for gone; it says something every fifteen while a call runs."""
 
 
-def serve(endpoint: Endpoint) -> None:
+def serve(endpoint: Endpoint, tools: str = "all") -> None:
     """Pass messages on between this process's stdin and stdout and a gateway, until stdin ends.
 
     Args:
         endpoint: the gateway, and the key that every request carries.
+        tools: the list of tools that the agent gets, `all` or one of the gateway's short lists.
     """
     # stdout is the agent's; what a transport has to say goes nowhere but into its answers.
     logging.getLogger("mcp").setLevel(logging.CRITICAL)
-    anyio.run(_serve, endpoint)
+    anyio.run(_serve, endpoint, PATH if tools == "all" else f"{PATH}/{tools}")
 
 
-async def _serve(endpoint: Endpoint) -> None:
+async def _serve(endpoint: Endpoint, path: str) -> None:
     timeout = httpx2.Timeout(30.0, read=SILENCE)
     http = Steady(headers=endpoint.headers, timeout=timeout, trust_env=not endpoint.is_local)
     async with (
         http,
         stdio_server() as (agent, to_agent),
         to_agent,
-        streamable_http_client(endpoint.url + PATH, http_client=http, max_sse_event_size=None) as (gateway, to_gateway),
+        streamable_http_client(endpoint.url + path, http_client=http, max_sse_event_size=None) as (gateway, to_gateway),
         anyio.create_task_group() as both,
     ):
         stamp = Stamp()

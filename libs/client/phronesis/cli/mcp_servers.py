@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -22,8 +23,14 @@ Risk = Annotated[str, typer.Option(help="read, low, medium or high.")]
 Idempotent = Annotated[bool, typer.Option(help="Whether a call whose answer was lost may be made again.")]
 
 
+Shown = Annotated[
+    Literal["memory", "analyst", "constitution", "all"],
+    typer.Option("--tools", help="Which tools the agent gets. A desktop agent chooses well among the eight of memory."),
+]
+
+
 @app.callback(invoke_without_command=True)
-def mcp(context: typer.Context, url: Url = None, key: Key = None, data: Data = None) -> None:
+def mcp(context: typer.Context, url: Url = None, key: Key = None, data: Data = None, tools: Shown = "memory") -> None:
     """Be an MCP server on stdin and stdout: a desktop agent starts this, and reaches the gateway through it."""
     if context.invoked_subcommand is not None:
         context.obj = Stack(url, key, data)
@@ -36,7 +43,69 @@ def mcp(context: typer.Context, url: Url = None, key: Key = None, data: Data = N
         from .mcp import serve
     except ModuleNotFoundError as missing:
         raise Unavailable("install the MCP library first: pip install 'phronesis[mcp]'") from missing
-    serve(find(url, key, data))
+    serve(find(url, key, data), tools)
+
+
+@app.command()
+def install(
+    context: typer.Context,
+    client: Annotated[Literal["claude", "cursor", "vscode"], typer.Argument(help="Claude Desktop, Cursor or VS Code.")],
+    tools: Shown = "memory",
+    file: Annotated[
+        Path | None, typer.Option("--file", help="The client's configuration; where it looks for it by default.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be written.")] = False,
+) -> None:
+    """Write this stack into the configuration of a desktop client; what else stands in it stays.
+
+    An address and a key that are given go into the configuration; those of the local stack are found when it starts.
+    """
+    import json
+
+    from phronesis_contracts import BadRequest
+
+    stack: Stack = context.obj
+    where = file or _configuration(client)
+    try:
+        known = json.loads(where.read_text("utf-8")) if where.exists() else {}
+    except ValueError:
+        known = None
+    if not isinstance(known, dict) or not isinstance(known.get(_SERVERS[client], {}), dict):
+        raise BadRequest(f"{where} is no configuration of {client}; mend it, or name another with --file", field="file")
+    stated = {
+        "PHRONESIS_URL": stack.url,
+        "PHRONESIS_KEY": stack.key,
+        "PHRONESIS_DATA": stack.data and str(stack.data.absolute()),
+    }
+    server: dict[str, object] = {"command": sys.executable, "args": ["-m", "phronesis", "mcp", "--tools", tools]}
+    if env := {name: value for name, value in stated.items() if value}:
+        server["env"] = env
+    known[_SERVERS[client]] = {**known.get(_SERVERS[client], {}), "phronesis": server}
+    text = json.dumps(known, indent=2, ensure_ascii=False) + "\n"
+    if dry_run:
+        output.out(text)
+        return
+    where.parent.mkdir(parents=True, exist_ok=True)
+    if where.exists():
+        where.replace(where.with_suffix(where.suffix + ".before"))
+    where.touch(0o600)  # a key may stand in it
+    where.write_text(text, "utf-8")
+    output.note(f"{where} written; start {client} anew")
+
+
+_SERVERS = {"claude": "mcpServers", "cursor": "mcpServers", "vscode": "servers"}
+"""The member of a client's configuration that holds its servers."""
+
+
+def _configuration(client: str) -> Path:
+    """Where a client keeps its configuration: for VS Code that of the folder that it is called in."""
+    if client == "vscode":
+        return Path(".vscode", "mcp.json")
+    if client == "cursor":
+        return Path.home() / ".cursor" / "mcp.json"
+    home = Path.home()
+    folders = {"darwin": home / "Library" / "Application Support", "win32": home / "AppData" / "Roaming"}
+    return folders.get(sys.platform, home / ".config") / "Claude" / "claude_desktop_config.json"
 
 
 @app.stack_command(options=False)

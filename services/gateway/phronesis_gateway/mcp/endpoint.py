@@ -27,7 +27,7 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from phronesis_bus import Bus
-from phronesis_contracts import BadRequest, Principal, Risk, Unauthorized
+from phronesis_contracts import BadRequest, NotFound, Principal, Risk, Unauthorized
 from phronesis_contracts.orchestrator import turn_id
 
 from ..auth.authentication import Authenticator, StrictRequest, audit_refusal
@@ -39,6 +39,7 @@ from ..settings import McpSettings
 from ..tools.offers import Offers, find_tool
 from ..turns.submission import TurnService
 from .server import ToolHandlers, build_server, turn_key
+from .tools import SHORT_LISTS
 from .turns import ASK, CANCEL_SECONDS
 
 Envelope = dict[str, Any]
@@ -154,7 +155,7 @@ logging.getLogger("mcp").setLevel(logging.ERROR)
 
 
 class McpEndpoint:
-    """The application at `/mcp`."""
+    """The application at `/mcp`, and at `/mcp/{profile}` for each of `SHORT_LISTS`."""
 
     def __init__(
         self,
@@ -174,10 +175,15 @@ class McpEndpoint:
         self._max_body = max_body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scope["route"] = SimpleNamespace(path=PATH)
+        profile = scope.get("path_params", {}).get("profile")
+        scope["route"] = SimpleNamespace(path=PATH if profile is None else f"{PATH}/{{profile}}")
         request = StrictRequest(scope, receive)
         try:
             refusal = await self._named.refused(request)
+            if refusal is None and profile not in (None, *SHORT_LISTS):
+                refusal = problem_response(
+                    NotFound(f"there is no such list of tools; there are {', '.join(SHORT_LISTS)}").body()
+                )
             if refusal is None:
                 who = await self._authenticator.by_headers(request.headers)
                 if request.method != "POST":
@@ -194,7 +200,7 @@ class McpEndpoint:
         if refusal is not None:
             await refusal(scope, receive, send)
             return
-        request.state.who = who
+        request.state.who, request.state.profile = who, profile
         await self._serve(scope, _replay_body(body, receive), _name_session(message, send))
         await self._cancel(who, request, message)
 

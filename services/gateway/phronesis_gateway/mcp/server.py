@@ -30,7 +30,7 @@ from ..http.operations import Metrics
 from ..http.responses import invalid_input
 from ..tools.offers import Offers, call_tool, find_tool
 from ..turns.submission import OWNER, TurnService, owner_of
-from .tools import NAMES, SEARCH, SearchTools, describe_tool, list_tools, rank_tools
+from .tools import NAMES, SEARCH, SHORT_LISTS, SearchTools, describe_tool, list_tools, rank_tools
 from .turns import ASK, Ask, AskTool, error_result, success_result
 
 _TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
@@ -80,6 +80,13 @@ def caller(context: ServerRequestContext[Any, Any]) -> Principal:
     return who
 
 
+def _profile(context: ServerRequestContext[Any, Any]) -> str | None:
+    """The short list that the request came for, if any."""
+    assert context.request is not None
+    profile: str | None = context.request.state.profile
+    return profile
+
+
 def _parent(context: ServerRequestContext[Any, Any]) -> str | None:
     given = (context.meta or {}).get("traceparent")
     return given if isinstance(given, str) and _TRACEPARENT.fullmatch(given) else None
@@ -119,11 +126,13 @@ class ToolHandlers:
             tools = await self._offers.of(caller(context))
         except ServiceError as error:
             raise MCPError(types.INTERNAL_ERROR, error.detail, error.body()) from error
-        return types.ListToolsResult(tools=list_tools(tools))
+        return types.ListToolsResult(tools=list_tools(tools, _profile(context)))
 
     async def call(self, context: ServerRequestContext[Any, Any], params: types.CallToolRequestParams) -> types.CallToolResult:
         """Call a tool. A problem is a result that says so; only a tool that there is not is an error of the protocol."""
-        if params.name not in _OWN and find_tool(params.name) is None:
+        tool, profile = find_tool(params.name), _profile(context)
+        told = params.name in _OWN if tool is None else profile is None or tool.name in SHORT_LISTS[profile]
+        if not told:
             raise MCPError(types.INVALID_PARAMS, "there is no such tool")
         try:
             return await self._call(context, params.name, params.arguments or {})

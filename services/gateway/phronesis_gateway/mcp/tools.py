@@ -16,7 +16,7 @@ from phronesis_contracts.catalog import TOOLS
 from phronesis_contracts.constitution.session import TOOL_SCHEMAS
 from phronesis_contracts.tools import legal_name, schema_of_input, schema_of_output
 
-from ..tools.offers import find_tool
+from ..tools.offers import OF_MEMORY, find_tool
 from .turns import ASK
 
 _WORD = re.compile(r"[a-z]+|[0-9]+")
@@ -80,13 +80,23 @@ def _tool_found(tool: Tool[Any, Any]) -> ToolFound:
     return ToolFound(name=legal_name(tool.name), description=tool.description, input_schema=schema)
 
 
+_OF_ANALYSTS = tuple(f"graph.v1.{name}" for name in ("chain", "cypher", "entities", "gaps", "knowledge", "twin"))
+_OF_CONSTITUTION = ("graph.v1.constitution", "graph.v2.constitution", "memory.v1.constitution")
+
+
+def _named(subjects: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(name for name, tool in TOOLS.items() if tool.rpc.subject.startswith(subjects))
+
+
+SHORT_LISTS = {"memory": OF_MEMORY, "analyst": _named(_OF_ANALYSTS), "constitution": _named(_OF_CONSTITUTION)}
+"""The tools of each short list, by the name that stands behind `/mcp/`: a desktop client that gets them all chooses badly."""
 BUDGET = TOOL_SCHEMAS
 """Tokens that a list of tools may have."""
 _AROUND = 64
 """Tokens of what stands around the tools of a list, and between them where two make one less or more."""
 
 
-def list_tools(tools: Sequence[Tool[Any, Any]]) -> list[types.Tool]:
+def list_tools(tools: Sequence[Tool[Any, Any]], profile: str | None = None) -> list[types.Tool]:
     """A list of tools for somebody who may call these, in at most `BUDGET` tokens.
 
     Where all of it with the outputs' schemas is too much, the last are told without them. Where it is too much without any, the
@@ -94,8 +104,10 @@ def list_tools(tools: Sequence[Tool[Any, Any]]) -> list[types.Tool]:
 
     Args:
         tools: those that are told first come first.
+        profile: one of `SHORT_LISTS`, whose tools alone are told; of memory's there are eight, and no agent to ask.
     """
-    return list(_list_named(tuple(tool.name for tool in tools)))
+    names = tuple(tool.name for tool in tools if profile is None or tool.name in SHORT_LISTS[profile])
+    return list(_list_named(names))[profile == "memory" :]
 
 
 @lru_cache(maxsize=64)

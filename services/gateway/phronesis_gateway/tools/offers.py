@@ -28,6 +28,7 @@ from phronesis_contracts import (
     Tool,
     Unavailable,
     agents,
+    memories,
     ontology,
     outside,
 )
@@ -174,10 +175,10 @@ class Offers:
 
 
 def _rank(tool: Tool[Any, Any]) -> int:
-    """Tools of one node type each, and those that set a tenant up, come last; earlier versions and other
-    names before them.
+    """Tools of one node type each, those that set a tenant up, and those of memory that programs call, come last; earlier
+    versions and other names before them.
     """
-    if tool.name in _OF_TYPES | _OF_SETUP:
+    if tool.name in _OF_TYPES | _OF_SETUP | OF_MEMORY:
         return 2
     if successor_name(tool.name) in TOOLS:
         return 1
@@ -193,6 +194,8 @@ _OF_SETUP = frozenset(
     tool.name for module in (agents, ontology, outside) for tool in vars(module).values() if isinstance(tool, Tool)
 )
 """Those who set a tenant up look for them by name; whoever asks has no use for them."""
+OF_MEMORY = frozenset(tool.name for tool in vars(memories).values() if isinstance(tool, Tool))
+"""Programs call them, and agents that have nothing but memory, which are told of nothing else."""
 _BY_NAME = {legal_name(name): tool for name, tool in TOOLS.items()} | TOOLS
 _ORDER = tuple(sorted(TOOLS.values(), key=lambda tool: (_rank(tool), tool.name)))
 """All tools: those that a caller without a list of its own is told first come first."""

@@ -92,14 +92,14 @@ def draft_from_item(item: RememberItem) -> Draft:
     sources = tuple(dict.fromkeys(item.sources))
     said = [item.kind, item.title, item.text, item.metadata, item.links, *sources]
     return Draft(
-        item.kind, item.text, _hash_content(said), item.external_id, title=item.title, metadata=item.metadata, sources=sources
+        item.kind, item.text, hash_content(said), item.external_id, title=item.title, metadata=item.metadata, sources=sources
     )
 
 
 def draft_from_memory(memory: KeepMemory) -> Draft:
     """What is to be kept in a scope, as a draft."""
     said = [memory.content, memory.confidence]
-    return Draft(MEMORY_KIND, memory.content, _hash_content(said), memory.key, metadata={"confidence": memory.confidence})
+    return Draft(MEMORY_KIND, memory.content, hash_content(said), memory.key, metadata={"confidence": memory.confidence})
 
 
 def drafts_from_node(node: Node) -> list[Draft]:
@@ -108,7 +108,7 @@ def drafts_from_node(node: Node) -> list[Draft]:
     for text in node.texts:
         for number, chunk in enumerate(split_chunks(text.text.replace("\x00", " "))):
             metadata = {"field": text.field, "type": node.type, "year": node.year}
-            digest = _hash_content([node.name, text.field, chunk])
+            digest = hash_content([node.name, text.field, chunk])
             part = f"{text.field}/{number}"
             family = f"{node.type}/{node.id}"
             drafts.append(Draft(ItemKind.NODE, chunk, digest, node.key, part, family, node.name, metadata))
@@ -122,16 +122,16 @@ def draft_from_turn(turn: TurnEndedNews) -> Draft:
     metadata = {"conversation_id": turn.conversation_id, "agent": turn.agent, "outcome": str(turn.status)}
     metadata |= {name: value for name, value in said.items() if value is not None}
     sources = (turn.conversation_id,)
-    return Draft(ItemKind.EPISODE, text, _hash_content([text]), f"turn:{turn.turn_id}", metadata=metadata, sources=sources)
+    return Draft(ItemKind.EPISODE, text, hash_content([text]), f"turn:{turn.turn_id}", metadata=metadata, sources=sources)
 
 
 def draft_from_strategy(strategy: RecordStrategy) -> Draft:
     """A strategy as a draft: its goal, since that is what it is found by."""
     sources = (strategy.conversation_id,) if strategy.conversation_id else ()
     return Draft(
-        ItemKind.STRATEGY, strategy.goal, _hash_content([strategy.goal]), f"strategy:{strategy.task_id}", sources=sources
+        ItemKind.STRATEGY, strategy.goal, hash_content([strategy.goal]), f"strategy:{strategy.task_id}", sources=sources
     )
 
 
-def _hash_content(said: Sequence[Any]) -> bytes:
+def hash_content(said: Sequence[Any]) -> bytes:
     return hashlib.sha256(json.dumps(said, sort_keys=True, default=str).encode()).digest()

@@ -67,6 +67,7 @@ _EPISODE_STATUSES = frozenset({TurnStatus.COMPLETED, TurnStatus.FAILED, TurnStat
 """Ends of turns that leave an episode."""
 _MAKER_OF_KIND = {
     memory.ItemKind.NODE: "the graph",
+    memory.ItemKind.MESSAGE: "`memory.add`",
     memory.ItemKind.STRATEGY: "a task",
     memory.ItemKind.PASSAGE: "an attachment",
 }

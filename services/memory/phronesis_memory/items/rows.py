@@ -19,6 +19,8 @@ from ..values import EXPERIENCE_KINDS, Draft, VectorEntry, VectorMissing, owner_
 from ..vectors.changes import hold_event
 from ..words.analysis import Words, count_words, term_number
 
+MOST_VERSIONS = 50
+"""Former versions of one item that are kept: the newest."""
 _THEIR_WORDS = """
     SELECT t AS term, count(*)::integer AS items FROM texts, unnest(terms) AS t
     WHERE item_id = ANY($1::uuid[]) GROUP BY t"""
@@ -40,14 +42,30 @@ _GROW = """
     ON CONFLICT (tenant, owner, kind)
     DO UPDATE SET items = scopes.items + excluded.items, words = scopes.words + excluded.words"""
 _INSERT = """
-    INSERT INTO items (tenant, owner, kind, external_id, part, family, title, body, metadata, content_hash, version)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING id"""
+    INSERT INTO items (tenant, owner, kind, external_id, part, family, title, body, metadata, content_hash, version,
+        said_in, occurred_at, position)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, CASE WHEN $12::text IS NOT NULL THEN (
+        SELECT coalesce(max(position), 0) + 1 FROM items WHERE tenant = $1 AND owner = $2 AND said_in = $12
+    ) END) RETURNING id"""
 _UPDATE = """
     UPDATE items SET kind = $2, family = $3, title = $4, body = $5, metadata = $6, content_hash = $7, version = $8,
-        updated_at = now() WHERE id = $1"""
+        occurred_at = $9, updated_at = now() WHERE id = $1"""
+_KEEP_VERSION = """
+    INSERT INTO item_versions (item_id, version, body, metadata, since, until)
+    SELECT id, version, body, metadata, updated_at, now() FROM items WHERE id = ANY($1::uuid[])
+    ON CONFLICT DO NOTHING"""
+_DROP_VERSIONS = """
+    DELETE FROM item_versions USING (
+        SELECT item_id, version, row_number() OVER (PARTITION BY item_id ORDER BY version DESC) AS n
+        FROM item_versions WHERE item_id = ANY($1::uuid[])
+    ) old WHERE (item_versions.item_id, item_versions.version) = (old.item_id, old.version) AND old.n > $2"""
 _TEXT = """
     INSERT INTO texts (item_id, tenant, owner, kind, family, length, terms, counts)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"""
+
+
+WITH_HISTORY = frozenset({ItemKind.FACT, ItemKind.NOTE, ItemKind.CONCEPT, ItemKind.MESSAGE})
+"""Kinds that are kept by hand, and whose former versions can be read."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +84,10 @@ async def lock_owner(connection: Connection, tenant: str, owner: str) -> None:
 async def write_items(
     connection: Connection, vectors: VectorIndex, tenant: str, owner: str, version: int, drafts: Sequence[Draft]
 ) -> list[WriteResult]:
-    """Store drafts, each in place of the item with its external id and part. Raises `VectorMissing`: a changed one has none."""
+    """Store drafts, each in place of the item with its external id and part. Raises `VectorMissing`: a changed one has none.
+
+    What a caller's own item said before stays in its history.
+    """
     known = await _read_known(connection, tenant, owner, drafts)
     written: list[WriteResult] = []
     changed: list[tuple[str, Draft]] = []
@@ -83,6 +104,8 @@ async def write_items(
             written.append(WriteResult(id, "created"))
         else:
             stale.append(id)
+            if draft.kind in WITH_HISTORY:
+                await keep_versions(connection, [id])
             await _update_item(connection, id, version, draft)
             written.append(WriteResult(id, "updated"))
         changed.append((id, draft))
@@ -96,6 +119,25 @@ async def write_items(
     ]
     await vectors.upsert(entries, within=connection)
     return written
+
+
+async def rewrite_item(
+    connection: Connection, vectors: VectorIndex, tenant: str, owner: str, version: int, id: str, draft: Draft
+) -> None:
+    """Store a draft in place of the item with this id, whose former version is kept. Its vector is made already."""
+    assert draft.vector is not None
+    await keep_versions(connection, [id])
+    await _update_item(connection, id, version, draft)
+    await _forget_texts(connection, [id])
+    await index_texts(connection, tenant, owner, [(id, draft)])
+    entry = VectorEntry(id, tenant, owner, draft.kind, draft.vector, draft.family, draft.passages)
+    await vectors.upsert([entry], within=connection)
+
+
+async def keep_versions(connection: Connection, ids: Sequence[str]) -> None:
+    """Keep what items say now, before they are changed."""
+    await connection.execute(_KEEP_VERSION, list(ids))
+    await connection.execute(_DROP_VERSIONS, list(ids), MOST_VERSIONS)
 
 
 async def remove_items(connection: Connection, vectors: VectorIndex, tenant: str, ids: Sequence[str]) -> bool:
@@ -134,13 +176,16 @@ async def _insert_item(connection: Connection, tenant: str, owner: str, version:
         dict(draft.metadata),
         draft.digest,
         version,
+        draft.said.conversation_id,
+        draft.said.occurred_at,
     )
     return str(id)
 
 
 async def _update_item(connection: Connection, id: str, version: int, draft: Draft) -> None:
+    said = draft.said.occurred_at
     await connection.execute(
-        _UPDATE, id, draft.kind, draft.family, draft.title, draft.text, dict(draft.metadata), draft.digest, version
+        _UPDATE, id, draft.kind, draft.family, draft.title, draft.text, dict(draft.metadata), draft.digest, version, said
     )
 
 
@@ -201,7 +246,7 @@ _DROP_DOCUMENTS = "DELETE FROM documents WHERE tenant = $1 AND owner = $2 AND co
 # An owner of passages is of one conversation, and its name is not to outlive it.
 _DROP_SCOPES = "DELETE FROM scopes WHERE tenant = $1 AND owner = ANY($2::text[]) AND items <= 0"
 _DETACH = """
-    DELETE FROM sources USING items WHERE conversation_id = $3 AND items.id = item_id AND tenant = $1 AND owner = $2"""
+    DELETE FROM sources USING items WHERE sources.conversation_id = $3 AND items.id = item_id AND tenant = $1 AND owner = $2"""
 _BURY = """
     INSERT INTO tombstones (tenant, owner, name) SELECT $1, $2, unnest($3::text[]) ON CONFLICT DO NOTHING RETURNING name"""
 _BURIED = "SELECT name FROM tombstones WHERE tenant = $1 AND owner = $2 AND name = ANY($3::text[])"

@@ -88,6 +88,30 @@ class HybridSearch:
             for of_query in zip(nears, cosines, texts, [one[0] if one else _NO_WEIGHTS for one in wordeds], strict=True)
         ]
 
+    async def score(self, audience: Audience, query: str, ids: Sequence[str]) -> SearchResult:
+        """The same figures for those of `ids` that the audience holds. Raises `Unavailable`: both searches failed."""
+        degraded: set[str] = set()
+        cosines, worded = await asyncio.gather(
+            self._part("vector", self._cosines_of(audience, query, ids), degraded),
+            self._part("text", self._figures_of(audience, query, ids), degraded),
+        )
+        if cosines is None and worded is None:
+            raise Unavailable("neither search answers", retry_after=1)
+        weights, texts = worded or (_NO_WEIGHTS, [TextHit(id, audience.kinds[0], 0.0, 0.0) for id in cosines or {}])
+        return SearchResult(_rank(None, cosines, {hit.id: hit for hit in texts}, weights), frozenset(degraded))
+
+    async def _cosines_of(self, audience: Audience, query: str, ids: Sequence[str]) -> dict[str, float]:
+        vectors = await self._queries.of(audience.tenant, [query])
+        if not vectors:
+            return {}
+        [found] = await self._vectors.similarity(audience, list(vectors.values()), [ids])
+        return found
+
+    async def _figures_of(self, audience: Audience, query: str, ids: Sequence[str]) -> tuple[Weights, list[TextHit]]:
+        [(weights, _)] = await self._texts.search(audience, [query], 1)
+        [found] = await self._texts.score(audience, [weights], [ids])
+        return weights, found
+
     async def _near(self, audience: Audience, queries: Sequence[str], limit: int) -> list[_VectorHits | None]:
         vectors = await self._queries.of(audience.tenant, queries)
         found = await self._vectors.search(audience, list(vectors.values()), limit)

@@ -32,6 +32,7 @@ from .format import pack, round_half, unpack
 KINDS: Mapping[str, tuple[ItemKind, ...]] = {
     "UserKnowledgeItem": (ItemKind.FACT, ItemKind.NOTE, ItemKind.CONCEPT),
     "Episode": (ItemKind.EPISODE,),
+    "Message": (ItemKind.MESSAGE,),
     "GraphNode": (ItemKind.NODE,),
     "Style": (ItemKind.STYLE,),
     "Strategy": (ItemKind.STRATEGY,),

@@ -16,7 +16,7 @@ K1 = 0.9
 TEXT = 1.5
 """Weight of the words' square beside the cosine's 1. Squared, a word or two in common count for little, and a question's
 whole wording for more than any cosine (docs/generated/recall-quality.md)."""
-SPEECH = frozenset({ItemKind.EPISODE, ItemKind.FACT})
+SPEECH = frozenset({ItemKind.EPISODE, ItemKind.FACT, ItemKind.MESSAGE})
 """Kinds whose length says nothing of their relevance (b = 0); all others are documents (b = 0.75)."""
 
 

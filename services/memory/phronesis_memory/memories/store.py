@@ -1,0 +1,231 @@
+"""Memories in Postgres: stored, read, filtered, corrected, and what they said before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import asyncpg
+
+from phronesis_bus import Call, audit_entry
+from phronesis_contracts import BadRequest, NotFound, Principal
+from phronesis_contracts.memories import (
+    AddedMemories,
+    AddedMemory,
+    AddMemories,
+    ListMemories,
+    Memory,
+    MemoryFilter,
+    MemoryPage,
+    MemoryVersion,
+    UpdateMemory,
+)
+from phronesis_contracts.memory import ItemKind
+from phronesis_contracts.service import AUDITED
+from phronesis_postgres import Connection, Database, write_news, write_once
+
+from ..items.rows import find_tombstones, lock_owner, rewrite_item, write_items
+from ..items.store import SERVICE, next_version
+from ..ports import VectorIndex
+from ..values import Audience, Draft, VectorMissing, parse_ids, shorten
+
+MOST_FILTERED = 5_000
+"""Memories that a filter leaves to a search at most: the newest."""
+
+_AT = "coalesce(occurred_at, created_at)"
+_COLUMNS = f"id, external_id, kind, title, body, said_in, {_AT} AS at, created_at, updated_at, metadata"
+_INSIDE = "tenant = $1 AND owner = ANY($2::text[]) AND kind = ANY($3::text[])"
+_FILTERED = f"""{_INSIDE} AND ($4::text IS NULL OR said_in = $4) AND ($5::timestamptz IS NULL OR {_AT} >= $5)
+    AND ($6::timestamptz IS NULL OR {_AT} < $6) AND metadata @> $7 AND ($8::timestamptz IS NULL OR created_at <= $8)"""
+_IDS = f"SELECT id FROM items WHERE {_FILTERED} ORDER BY {_AT} DESC, id DESC LIMIT {MOST_FILTERED}"  # noqa: S608
+_PAGE = f"""
+    SELECT {_COLUMNS} FROM items WHERE {_FILTERED} AND ($9::timestamptz IS NULL OR ({_AT}, id) < ($9, $10::uuid))
+    ORDER BY {_AT} DESC, id DESC LIMIT $11"""  # noqa: S608
+_READ = f"SELECT {_COLUMNS} FROM items WHERE {_INSIDE} AND id = ANY($4::uuid[])"  # noqa: S608
+_NAMED = f"""
+    SELECT {_COLUMNS} FROM items WHERE {_INSIDE} AND (id = ANY($4::uuid[]) OR external_id = $5)
+    ORDER BY (external_id = $5) DESC NULLS LAST LIMIT 1"""  # noqa: S608
+_BESIDE = """
+    SELECT one.id, other.id AS beside FROM items one JOIN items other
+        ON (other.tenant, other.owner, other.said_in) = (one.tenant, one.owner, one.said_in)
+        AND other.position IN (one.position - 1, one.position + 1)
+    WHERE one.tenant = $1 AND one.owner = ANY($2::text[]) AND one.id = ANY($3::uuid[])"""
+_AS_OF = """
+    SELECT DISTINCT ON (item_id) item_id, body, metadata FROM item_versions
+    WHERE item_id = ANY($1::uuid[]) AND since <= $2 AND until > $2 ORDER BY item_id, version"""
+_VERSIONS = "SELECT body, metadata, since, until FROM item_versions WHERE item_id = $1 ORDER BY version DESC"
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A memory as it stands, and whether it is the caller's to change: what was formed as a fact is not."""
+
+    memory: Memory
+    title: str | None
+
+
+class PostgresMemories:
+    def __init__(self, database: Database, vectors: VectorIndex, wake: Callable[[], None]) -> None:
+        self._database, self._vectors, self._wake = database, vectors, wake
+
+    async def add(self, call: Call, request: AddMemories, drafts: Sequence[Draft]) -> AddedMemories:
+        """Store the caller's memories, once for the call's key.
+
+        Raises:
+            VectorMissing: a changed draft has no vector.
+            NotFound: the conversation was deleted.
+        """
+        who = call.who
+
+        async def store(connection: Connection) -> AddedMemories:
+            await lock_owner(connection, who.tenant, who.user)
+            named = [request.conversation_id] if request.conversation_id else []
+            if await find_tombstones(connection, who.tenant, who.user, named):
+                raise NotFound("this conversation was deleted", field="conversation_id")
+            version = await next_version(connection)
+            written = await write_items(connection, self._vectors, who.tenant, who.user, version, drafts)
+            changed = [one.id for one in written if one.status != "unchanged"]
+            if changed:
+                entry = audit_entry(who, "memory.add", {"items": len(changed), "ids": changed})
+                await write_news(connection, SERVICE, who.tenant, AUDITED[SERVICE], entry)
+            return AddedMemories(memories=tuple(AddedMemory(id=one.id, status=one.status) for one in written))
+
+        result = await write_once(self._database, call, request, AddedMemories, store)
+        self._wake()
+        await self._vectors.settle(who.tenant, [one.id for one in result.memories])
+        return AddedMemories(
+            memories=tuple(
+                done.model_copy(update={"external_id": one.external_id})
+                for one, done in zip(request.memories, result.memories, strict=True)
+            )
+        )
+
+    async def matching(self, audience: Audience, wanted: MemoryFilter, as_of: datetime | None) -> list[str]:
+        """The ids of the newest memories that a filter leaves: `MOST_FILTERED` at most."""
+        async with self._database.connection(audience.tenant) as connection:
+            rows = await connection.fetch(_IDS, *_filter(audience, wanted, as_of))
+        return [str(row["id"]) for row in rows]
+
+    async def beside(self, audience: Audience, ids: Sequence[str]) -> dict[str, list[str]]:
+        """For each message the ids of those right before and behind it in its conversation."""
+        found: dict[str, list[str]] = {}
+        async with self._database.connection(audience.tenant) as connection:
+            for row in await connection.fetch(_BESIDE, audience.tenant, list(audience.owners), list(ids)):
+                found.setdefault(str(row["id"]), []).append(str(row["beside"]))
+        return found
+
+    async def read(self, audience: Audience, ids: Sequence[str], as_of: datetime | None = None) -> dict[str, Memory]:
+        """Those of `ids` that the audience holds, as they are or as they were at a moment."""
+        async with self._database.connection(audience.tenant) as connection:
+            rows = await connection.fetch(_READ, *_audience(audience), list(ids))
+            former = await connection.fetch(_AS_OF, list(ids), as_of) if as_of is not None else []
+        found = {str(row["id"]): _memory(row, len(rows)) for row in rows}
+        for row in former:
+            if (memory := found.get(str(row["item_id"]))) is not None:
+                update = {"text": shorten(row["body"], len(rows)), "metadata": row["metadata"]}
+                found[memory.id] = memory.model_copy(update=update)
+        return found
+
+    async def get(self, audience: Audience, id: str) -> Stored:
+        """One memory by its id or external id. Raises `NotFound`."""
+        async with self._database.connection(audience.tenant) as connection:
+            return await self._get(connection, audience, id)
+
+    async def _get(self, connection: Connection, audience: Audience, id: str) -> Stored:
+        row = await connection.fetchrow(_NAMED, *_audience(audience), parse_ids([id]), id)
+        if row is None:
+            raise NotFound("there is no such memory", field="id")
+        return Stored(_memory(row), row["title"])
+
+    async def list(self, audience: Audience, request: ListMemories) -> MemoryPage:
+        """A page of memories, the newest first. Raises `BadRequest`: the cursor is none of `next`."""
+        at, after = _read_cursor(request.cursor) if request.cursor else (None, None)
+        async with self._database.connection(audience.tenant) as connection:
+            rows = await connection.fetch(_PAGE, *_filter(audience, request, None), at, after, request.limit + 1)
+        page = [_memory(row, request.limit) for row in rows[: request.limit]]
+        more = len(rows) > request.limit
+        return MemoryPage(memories=tuple(page), next=f"{page[-1].occurred_at.isoformat()} {page[-1].id}" if more else None)
+
+    async def update(self, call: Call, audience: Audience, request: UpdateMemory, draft: Draft) -> Memory:
+        """Store a draft in place of a memory, once for the call's key.
+
+        Raises:
+            NotFound: there is none with this id.
+            VectorMissing: the draft has no vector, or the memory is no longer the one that it was made from.
+        """
+        who = call.who
+
+        async def store(connection: Connection) -> Memory:
+            await lock_owner(connection, who.tenant, who.user)
+            stored = await self._get(connection, audience, request.id)
+            if draft.vector is None or (request.text is None and draft.text != stored.memory.text):
+                raise VectorMissing
+            if (draft.text, dict(draft.metadata)) != (stored.memory.text, stored.memory.metadata):
+                version = await next_version(connection)
+                await rewrite_item(connection, self._vectors, who.tenant, who.user, version, stored.memory.id, draft)
+                entry = audit_entry(who, "memory.update", {"id": stored.memory.id})
+                await write_news(connection, SERVICE, who.tenant, AUDITED[SERVICE], entry)
+            # The text is content: it is not kept with the key.
+            return (await self._get(connection, audience, stored.memory.id)).memory.model_copy(update=_UNTOLD)
+
+        done = await write_once(self._database, call, request, Memory, store)
+        self._wake()
+        await self._vectors.settle(who.tenant, [done.id])
+        return (await self.get(audience, done.id)).memory
+
+    async def versions(self, tenant: str, id: str) -> tuple[MemoryVersion, ...]:
+        """What a memory said before, the newest first."""
+        async with self._database.connection(tenant) as connection:
+            rows = await connection.fetch(_VERSIONS, parse_ids([id])[0])
+        return tuple(
+            MemoryVersion(
+                text=shorten(row["body"], len(rows)), metadata=row["metadata"], since=row["since"], until=row["until"]
+            )
+            for row in rows
+        )
+
+
+_UNTOLD: Mapping[str, Any] = {"text": "", "metadata": {}, "speaker": None, "external_id": None}
+
+
+def _audience(audience: Audience) -> tuple[str, list[str], list[ItemKind]]:
+    return audience.tenant, list(audience.owners), list(audience.kinds)
+
+
+def _filter(audience: Audience, wanted: MemoryFilter, as_of: datetime | None) -> tuple[object, ...]:
+    return (*_audience(audience), wanted.conversation_id, wanted.since, wanted.until, wanted.metadata, as_of)
+
+
+def _read_cursor(cursor: str) -> tuple[datetime, str]:
+    at, _, id = cursor.partition(" ")
+    try:
+        return datetime.fromisoformat(at), str(parse_ids([id])[0])
+    except (ValueError, IndexError):
+        raise BadRequest("not the `next` of a page", field="cursor") from None
+
+
+def _memory(row: asyncpg.Record, beside: int = 1) -> Memory:
+    said = row["kind"] == ItemKind.MESSAGE
+    return Memory(
+        id=str(row["id"]),
+        external_id=row["external_id"],
+        kind=ItemKind(row["kind"]),
+        text=shorten(row["body"], beside),
+        speaker=row["title"] if said else None,
+        conversation_id=row["said_in"],
+        occurred_at=row["at"],
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+        metadata=row["metadata"],
+    )
+
+
+def may_change(who: Principal) -> Audience:
+    """What the caller may read by id, correct and delete here: all of their own items, and no facts that were formed."""
+    return Audience(who.tenant, (who.user,), SEARCHED)
+
+
+SEARCHED = (ItemKind.FACT, ItemKind.NOTE, ItemKind.CONCEPT, ItemKind.MESSAGE, ItemKind.EPISODE)
+"""The kinds that are found."""
