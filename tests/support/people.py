@@ -127,9 +127,10 @@ class Town:
         self.owner = self._person(key)
         self.owner.tenant, self.owner.user = "local", "owner"
 
-    async def someone(self, tenant: str | None = None, role: str = "noor") -> Person:
+    async def someone(self, tenant: str | None = None, role: str = "noor", scopes: tuple[str, ...] = ()) -> Person:
         """A new user, in a tenant of its own where none is stated."""
-        user = {"tenant": tenant or f"t-{uuid4().hex[:12]}", "user": f"u-{uuid4().hex[:12]}", "role": role}
+        name = f"u-{uuid4().hex[:12]}"
+        user = {"tenant": tenant or f"t-{uuid4().hex[:12]}", "user": name, "role": role, "scopes": scopes}
         made = _body(await self.owner.http.post("/api/v1/keys", json=user), 201)
         person = self._person(made["key"])
         person.tenant, person.user, person.key_id = made["tenant"], made["user"], made["id"]

@@ -41,6 +41,7 @@ def audit_entry(who: Principal, action: str, arguments: dict[str, Any], *, code:
         action=action,
         outcome="done" if code is None else "refused",
         code=code,
+        acted_by=who.acted_by,
         arguments=mask(arguments),
     )
 

@@ -10,7 +10,7 @@ import httpx
 
 from phronesis_contracts import BadRequest, Unavailable
 
-from .request import check_header
+from .request import USER, check_header
 from .settings import ClientSettings
 
 DEFAULT_DATA = Path("~/.phronesis")
@@ -24,6 +24,8 @@ class Endpoint:
     url: str
     key: str | None = field(default=None, repr=False)
     hint: str = ""
+    user: str | None = None
+    """The user that all calls are made for, by a key that may act for users."""
 
     @property
     def is_local(self) -> bool:
@@ -36,7 +38,8 @@ class Endpoint:
 
     @property
     def headers(self) -> dict[str, str]:
-        return {"Authorization": f"Bearer {check_header(self.key, 'key')}"} if self.key else {}
+        acting = {USER: check_header(self.user, "user_id")} if self.user is not None else {}
+        return acting | ({"Authorization": f"Bearer {check_header(self.key, 'key')}"} if self.key else {})
 
 
 def locate(url: str | None, key: str | None, data: Path | str | None) -> Endpoint:

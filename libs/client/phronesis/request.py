@@ -18,6 +18,8 @@ from phronesis_contracts import BadRequest, Internal, Message, ServiceError, Tim
 T = TypeVar("T")
 BAD_GATEWAY = 502
 LONGEST_HEADER = 255
+USER = "Phronesis-User"
+"""Header that names the user whom a key acts for."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,8 @@ class Request(Generic[T]):
     files: dict[str, tuple[str, bytes]] | None = None
     key: str | None = None
     """Idempotency key: the same key is answered with the first result, so that a repeat does nothing twice."""
+    user: str | None = None
+    """The user that the call is made for, by a key that may act for users; the key's own where it is absent."""
     version: int | None = None
     """The version that a change is meant for; another one by now is refused."""
     reads: bool = False
@@ -45,6 +49,8 @@ class Request(Generic[T]):
 
     def arguments(self) -> dict[str, Any]:
         headers = {"Idempotency-Key": check_header(self.key, "idempotency_key")} if self.key is not None else {}
+        if self.user is not None:
+            headers[USER] = check_header(self.user, "user_id")
         if self.version is not None:
             headers["If-Match"] = f'"{self.version}"'
         timeout = httpx.Timeout(self.timeout, connect=5.0, pool=5.0)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
+from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import Concatenate, ParamSpec, Self, TypeVar
@@ -211,13 +212,20 @@ class Client:
             of `PHRONESIS_DATA` or `~/.phronesis`.
         api_key: a key of the gateway; a local stack's own when absent.
         data: data directory of a local stack.
+        user_id: your own name for the user that all calls are made for; the key needs the scope `act_for_users`.
 
     Raises:
         Unavailable: there is no local stack.
     """
 
-    def __init__(self, base_url: str | None = None, api_key: str | None = None, data: Path | str | None = None) -> None:
-        self._connection = connection = _Connection(find(base_url, api_key, data))
+    def __init__(
+        self,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        data: Path | str | None = None,
+        user_id: str | None = None,
+    ) -> None:
+        self._connection = connection = _Connection(replace(find(base_url, api_key, data), user=user_id))
         self.conversations = Conversations(connection)
         self.turns = Turns(connection)
         self.tasks = Tasks(connection)

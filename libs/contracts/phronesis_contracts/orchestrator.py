@@ -333,6 +333,8 @@ class Audited(Message):
     outcome: str
     """`done` or `refused`."""
     code: str | None = None
+    acted_by: str | None = None
+    """The user of the key that acted for `who`."""
     arguments: dict[str, Any] = Field(default_factory=dict)
     """The arguments with secrets masked and long texts cut."""
 

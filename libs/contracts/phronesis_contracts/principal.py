@@ -45,6 +45,8 @@ class Principal(BaseModel):
     scopes: tuple[str, ...] = ()
     key: str | None = None
     """Id of the gateway key that this principal came from; revoking that key ends its turns."""
+    acted_by: Token | None = None
+    """The user of the key that acts for this one; `None` where the key is the user's own."""
     inbox: str | None = None
     """For an outside system: the prefix that its reply subjects must have. `None` for the platform's own services."""
 

@@ -17,7 +17,7 @@ from phronesis_contracts.orchestrator import PROGRESS
 from phronesis_contracts.service import KEY_REVOKED
 
 from . import console, openai
-from .auth.authentication import Authenticator, OpenStreams, RateLimiter
+from .auth.authentication import USER, Authenticator, OpenStreams, RateLimiter
 from .auth.handlers import BusKeys, bus_keys_router, keys_router
 from .auth.keyring import Keyring
 from .auth.ports import KeyStore
@@ -140,6 +140,7 @@ def build_api(parts: Parts) -> FastAPI:
                 "Idempotency-Key",
                 "If-Match",
                 "Last-Event-ID",
+                USER,
                 "X-File-Name",
                 *HEADERS,
                 *openai.HEADERS,

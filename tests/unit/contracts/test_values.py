@@ -61,6 +61,7 @@ def test_every_kind_of_item_is_hydrated_as_one_of_the_two_entities() -> None:
         ItemKind.FACT: EntityType.MEMORY_UNIT,
         ItemKind.NOTE: EntityType.MEMORY_UNIT,
         ItemKind.EPISODE: EntityType.MEMORY_UNIT,
+        ItemKind.MESSAGE: EntityType.MEMORY_UNIT,
         ItemKind.CONCEPT: EntityType.CONCEPT,
         ItemKind.NODE: EntityType.CONCEPT,
         ItemKind.STYLE: EntityType.MEMORY_UNIT,

@@ -25,20 +25,20 @@ class Clock:
 
 def test_a_ticket_names_the_key_it_was_made_with() -> None:
     tickets = Tickets(b"s")
-    assert tickets.key(tickets.make("key", "turn").text, "turn") == "key"
+    assert tickets.holder(tickets.make("key", "turn").text, "turn") == ("key", None)
 
 
 def test_every_replica_takes_a_ticket_and_nobody_elses() -> None:
     ticket = Tickets(b"s").make("key", "turn")
-    assert Tickets(b"s").key(ticket.text, "turn") == "key"
+    assert Tickets(b"s").holder(ticket.text, "turn") == ("key", None)
     with pytest.raises(Unauthorized):
-        Tickets(b"other").key(ticket.text, "turn")
+        Tickets(b"other").holder(ticket.text, "turn")
 
 
 def test_a_ticket_is_for_its_turn_alone() -> None:
     tickets = Tickets(b"s")
     with pytest.raises(Unauthorized):
-        tickets.key(tickets.make("key", "turn").text, "other")
+        tickets.holder(tickets.make("key", "turn").text, "other")
 
 
 def test_a_ticket_expires() -> None:
@@ -46,10 +46,10 @@ def test_a_ticket_expires() -> None:
     tickets = Tickets(b"s", clock)
     ticket = tickets.make("key", "turn")
     clock.now += LIFETIME - 1
-    assert tickets.key(ticket.text, "turn") == "key"
+    assert tickets.holder(ticket.text, "turn") == ("key", None)
     clock.now += 1
     with pytest.raises(Unauthorized):
-        tickets.key(ticket.text, "turn")
+        tickets.holder(ticket.text, "turn")
 
 
 def test_claims_that_were_changed_are_refused() -> None:
@@ -57,10 +57,10 @@ def test_claims_that_were_changed_are_refused() -> None:
     mac = tickets.make("key", "turn").text.partition(".")[2]
     claims = base64.urlsafe_b64encode(json.dumps(["root", "turn", 2**40]).encode()).decode().rstrip("=")
     with pytest.raises(Unauthorized):
-        tickets.key(f"{claims}.{mac}", "turn")
+        tickets.holder(f"{claims}.{mac}", "turn")
 
 
 @given(st.text(max_size=300))
 def test_any_text_is_refused_and_never_breaks_it(text: str) -> None:
     with pytest.raises(Unauthorized):
-        Tickets(b"s").key(text, "turn")
+        Tickets(b"s").holder(text, "turn")

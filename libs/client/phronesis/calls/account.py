@@ -18,10 +18,20 @@ from ..request import Request, listed, parse_list, path_segment, validate_messag
 
 
 def create_key(
-    tenant: str, user: str, role: Role, department: str | None = None, ministry: str | None = None
+    tenant: str,
+    user: str,
+    role: Role,
+    department: str | None = None,
+    ministry: str | None = None,
+    scopes: str | Iterable[str] = (),
 ) -> Request[NewKey]:
-    """Make a key for a user of a tenant. Its secret is in this answer and nowhere else."""
-    body = {"tenant": tenant, "user": user, "role": role, "department": department, "ministry": ministry}
+    """Make a key for a user of a tenant. Its secret is in this answer and nowhere else.
+
+    Args:
+        scopes: `act_for_users` for a program with users of its own, `phronesis:read` for one that changes nothing.
+    """
+    body: dict[str, Any] = {"tenant": tenant, "user": user, "role": role, "department": department, "ministry": ministry}
+    body["scopes"] = listed(scopes)
     return Request("POST", "/api/v1/keys", NewKey.model_validate, json=without_none(body))
 
 

@@ -27,20 +27,32 @@ def call_tool(name: str, input: Mapping[str, Any], idempotency_key: str | None =
 
 
 def _request(
-    name: str, body: Mapping[str, Any], parse: Callable[[Any], T], *, key: str | None = None, reads: bool = False
+    name: str,
+    body: Mapping[str, Any],
+    parse: Callable[[Any], T],
+    *,
+    key: str | None = None,
+    reads: bool = False,
+    user_id: str | None = None,
 ) -> Request[T]:
     path = f"/api/v1/tools/{path_segment(name, 'name')}"
-    return Request("POST", path, parse, json=dict(body), key=key, reads=reads, timeout=60.0)
+    return Request("POST", path, parse, json=dict(body), key=key, reads=reads, timeout=60.0, user=user_id)
 
 
 def _tool_request(
-    tool: Tool[Any, Out], fields: Mapping[str, Any], key: str | None = None, *, defaults: bool = True
+    tool: Tool[Any, Out],
+    fields: Mapping[str, Any],
+    key: str | None = None,
+    *,
+    defaults: bool = True,
+    user_id: str | None = None,
 ) -> Request[Out]:
     """A call of a tool that is known here by its contract; one that writes gets an idempotency key."""
     message = validate_message(tool.rpc.input, fields)
     body = message.model_dump(mode="json", exclude_none=True, exclude_defaults=not defaults)
     reads = tool.risk is Risk.READ
-    return _request(tool.name, body, tool.rpc.output.model_validate, key=None if reads else key or uuid4().hex, reads=reads)
+    once = None if reads else key or uuid4().hex
+    return _request(tool.name, body, tool.rpc.output.model_validate, key=once, reads=reads, user_id=user_id)
 
 
 def add(
@@ -48,6 +60,7 @@ def add(
     *,
     conversation_id: str | None = None,
     idempotency_key: str | None = None,
+    user_id: str | None = None,
 ) -> Request[memories.AddedMemories]:
     """Remember messages of a conversation, or texts: up to 500 at once, all or none.
 
@@ -56,11 +69,12 @@ def add(
             `{"speaker": "Ada", "text": "The launch is on 4 May"}`.
         conversation_id: the conversation that they belong to, in the order in which they were said.
         idempotency_key: the same key again adds nothing twice; one is made where none is given.
+        user_id: your own name for the user that it is done for; the key needs the scope `act_for_users`. So in all calls.
     """
     several = [given] if isinstance(given, str | memories.NewMemory | Mapping) else list(given)
     items = [{"text": one} if isinstance(one, str) else one for one in several]
     fields = {"memories": items, "conversation_id": conversation_id}
-    return _tool_request(memories.ADD_MEMORIES_TOOL, fields, idempotency_key, defaults=False)
+    return _tool_request(memories.ADD_MEMORIES_TOOL, fields, idempotency_key, defaults=False, user_id=user_id)
 
 
 def search(
@@ -73,6 +87,7 @@ def search(
     until: datetime | str | None = None,
     metadata: Mapping[str, Any] | None = None,
     as_of: datetime | str | None = None,
+    user_id: str | None = None,
 ) -> Request[memories.FoundMemories]:
     """Find what memory holds on `query`, best first; what has nothing to do with it is left out.
 
@@ -85,13 +100,14 @@ def search(
         metadata: only what holds all of these values.
         as_of: memory as it was then.
     """
-    fields = {"query": query, "limit": limit, "as_of": as_of}
-    return _tool_request(memories.SEARCH_MEMORIES_TOOL, fields | _filter(kinds, conversation_id, since, until, metadata), None)
+    wanted = _filter(kinds, conversation_id, since, until, metadata)
+    fields = {"query": query, "limit": limit, "as_of": as_of} | wanted
+    return _tool_request(memories.SEARCH_MEMORIES_TOOL, fields, user_id=user_id)
 
 
-def get(id: str) -> Request[memories.Memory]:
+def get(id: str, *, user_id: str | None = None) -> Request[memories.Memory]:
     """One memory, by its id or external id."""
-    return _tool_request(memories.GET_MEMORY_TOOL, {"id": id}, None)
+    return _tool_request(memories.GET_MEMORY_TOOL, {"id": id}, user_id=user_id)
 
 
 def list_memories(
@@ -103,10 +119,11 @@ def list_memories(
     since: datetime | str | None = None,
     until: datetime | str | None = None,
     metadata: Mapping[str, Any] | None = None,
+    user_id: str | None = None,
 ) -> Request[memories.MemoryPage]:
     """A page of memories, the newest first. `cursor`: `next` of the page before; the filters are those of `search`."""
-    fields = {"limit": limit, "cursor": cursor}
-    return _tool_request(memories.LIST_MEMORIES_TOOL, fields | _filter(kinds, conversation_id, since, until, metadata), None)
+    fields = {"limit": limit, "cursor": cursor} | _filter(kinds, conversation_id, since, until, metadata)
+    return _tool_request(memories.LIST_MEMORIES_TOOL, fields, user_id=user_id)
 
 
 def update(
@@ -115,20 +132,23 @@ def update(
     text: str | None = None,
     metadata: Mapping[str, Any] | None = None,
     idempotency_key: str | None = None,
+    user_id: str | None = None,
 ) -> Request[memories.Memory]:
     """Correct the text of a memory, or all of its metadata; what it said before stays in its history."""
     fields = {"id": id, "text": text, "metadata": None if metadata is None else dict(metadata)}
-    return _tool_request(memories.UPDATE_MEMORY_TOOL, fields, idempotency_key)
+    return _tool_request(memories.UPDATE_MEMORY_TOOL, fields, idempotency_key, user_id=user_id)
 
 
-def history(id: str) -> Request[memories.MemoryHistory]:
+def history(id: str, *, user_id: str | None = None) -> Request[memories.MemoryHistory]:
     """A memory, and what it said before it was changed, the newest first."""
-    return _tool_request(memories.GET_HISTORY_TOOL, {"id": id}, None)
+    return _tool_request(memories.GET_HISTORY_TOOL, {"id": id}, user_id=user_id)
 
 
-def delete(ids: str | Iterable[str], *, idempotency_key: str | None = None) -> Request[memories.DeletedMemories]:
+def delete(
+    ids: str | Iterable[str], *, idempotency_key: str | None = None, user_id: str | None = None
+) -> Request[memories.DeletedMemories]:
     """Delete up to 100 memories for good, by id or external id."""
-    return _tool_request(memories.DELETE_MEMORIES_TOOL, {"ids": listed(ids)}, idempotency_key)
+    return _tool_request(memories.DELETE_MEMORIES_TOOL, {"ids": listed(ids)}, idempotency_key, user_id=user_id)
 
 
 def context(
@@ -140,10 +160,12 @@ def context(
     since: datetime | str | None = None,
     until: datetime | str | None = None,
     metadata: Mapping[str, Any] | None = None,
+    user_id: str | None = None,
 ) -> Request[memories.MemoryContext]:
     """A block of text for a prompt with what memory holds on `query`, and its sources; the filters are those of `search`."""
-    fields = {"query": query, "budget_tokens": budget_tokens}
-    return _tool_request(memories.BUILD_CONTEXT_TOOL, fields | _filter(kinds, conversation_id, since, until, metadata), None)
+    wanted = _filter(kinds, conversation_id, since, until, metadata)
+    fields = {"query": query, "budget_tokens": budget_tokens} | wanted
+    return _tool_request(memories.BUILD_CONTEXT_TOOL, fields, user_id=user_id)
 
 
 def _filter(

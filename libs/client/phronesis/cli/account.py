@@ -42,6 +42,9 @@ def create(
     ministry: Annotated[str | None, typer.Option(help="The user's ministry.")] = None,
     what: Annotated[For, typer.Option("--for", help="What it opens: the gateway, or the bus to an outside system.")] = For.HTTP,
     days: Annotated[int, typer.Option(help="Days that a key of the bus is good for, 366 at most.")] = 90,
+    scope: Annotated[
+        list[str], typer.Option("--scope", help="act_for_users for a program with users of its own; may be given again.")
+    ] = [],  # noqa: B006
 ) -> None:
     """Make a key and print it, alone, on stdout. It cannot be shown again."""
     from phronesis_contracts import BadRequest, Role
@@ -54,7 +57,7 @@ def create(
             made: KeyInfo = for_bus
             shown = _snippet(for_bus)
         else:
-            for_http = client.keys.create(tenant, user, Role(role), department, ministry)
+            for_http = client.keys.create(tenant, user, Role(role), department, ministry, scope)
             made, shown = for_http, for_http.key
     output.note(f"key {made.id} for {made.user} of {made.tenant} as {made.role}")
     if not stack.as_json(made):

@@ -101,7 +101,10 @@ Data = Annotated[
     Path | None,
     typer.Option("--data", help="Data directory of a local stack [env: PHRONESIS_DATA; default: ~/.phronesis].", metavar="DIR"),
 ]
-_OPTIONS: dict[str, Any] = {"url": Url, "key": Key, "data": Data}
+ActsFor = Annotated[
+    str | None, typer.Option("--as", help="A user to act for; the key needs the scope act_for_users.", metavar="USER")
+]
+_OPTIONS: dict[str, Any] = {"url": Url, "key": Key, "data": Data, "acts_for": ActsFor}
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, alone, on stdout.")]
 
 
@@ -113,11 +116,12 @@ class Stack:
     key: str | None = None
     data: Path | None = None
     json: bool = False
+    acts_for: str | None = None
 
     def client(self) -> Client:
         from ..sync import Client
 
-        return Client(self.url, self.key, self.data)
+        return Client(self.url, self.key, self.data, self.acts_for)
 
     def call(self, tool: Tool[Any, Out], given: Mapping[str, Any], *, writes: bool = False) -> Out:
         """Call a tool and parse its result; fields that are `None` are left out."""

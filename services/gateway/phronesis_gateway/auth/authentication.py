@@ -29,11 +29,15 @@ from phronesis_contracts.service import AUDITED
 from ..http.requests import parse_json
 from ..turns.submission import OWNER, owner_of
 from .keyring import Keyring
-from .keys import WRITE, is_secret, require_scope
+from .keys import ACT_FOR_USERS, WRITE, is_secret, require_scope
 from .tickets import Tickets
 from .tokens import TokenVerifier
 
 _KEYS = 10_000
+_SHARE = 0.05
+"""What a request for one of a program's users costs the program's key: twenty users may be as busy as one key."""
+USER = "Phronesis-User"
+"""Header that names the user whom a key acts for."""
 
 
 class RateLimiter:
@@ -50,14 +54,14 @@ class RateLimiter:
         self._clock = clock
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
-    def spend(self, key: str) -> None:
-        """Take one request from the bucket of `key`. Raises `TooManyRequests`: it is empty."""
+    def spend(self, key: str, requests: float = 1.0) -> None:
+        """Take one request, or a share of one, from the bucket of `key`. Raises `TooManyRequests`: it is empty."""
         now = self._clock()
         left, since = self._buckets.get(key, (self._burst, now))
         left = min(self._burst, left + (now - since) * self._per_second)
-        if left < 1:
-            raise TooManyRequests("too many requests for this key", retry_after=(1 - left) / self._per_second)
-        self._buckets[key] = (left - 1, now)
+        if left < requests:
+            raise TooManyRequests("too many requests for this key", retry_after=(requests - left) / self._per_second)
+        self._buckets[key] = (left - requests, now)
         self._buckets.move_to_end(key)
         if len(self._buckets) > _KEYS:
             self._buckets.popitem(last=False)
@@ -120,39 +124,57 @@ class Authenticator:
         self._jwts = jwts
 
     async def by_headers(self, headers: Headers) -> Principal:
-        """The caller that a request's one `Authorization` header names; raises as `by_key` does."""
-        given = headers.getlist("authorization")
-        if len(given) > 1:
-            raise Unauthorized("send one Authorization header")
-        return await self.by_key(given[0] if given else None)
-
-    async def by_key(self, authorization: str | None) -> Principal:
-        """The holder of the key or the token in an `Authorization` header.
+        """The caller that a request's one `Authorization` header names, or the user that it acts for.
 
         Raises:
-            Unauthorized: there is none, or it is not valid.
+            Unauthorized: there is no key, or it is not valid.
+            Forbidden: it may not act for the user that is named.
+            BadRequest: what is named is no user.
             TooManyRequests: the key is over its rate.
             Unavailable: the store of keys is down, or the issuer's keys cannot be had.
         """
+        given = headers.getlist("authorization")
+        if len(given) > 1:
+            raise Unauthorized("send one Authorization header")
+        who = await self._by_key(given[0] if given else None)
+        users = headers.getlist(USER)
+        if len(users) > 1:
+            raise BadRequest(f"send one {USER} header", field=USER)
+        return self._counted(await self._keyring.acting(who, users[0]) if users else who)
+
+    async def acting(self, who: Principal, user: str | None) -> Principal:
+        """The user that a body names, where the key acts for users; `who` where it does not. Raises as `by_headers` does."""
+        return await self._keyring.acting(who, user) if user and ACT_FOR_USERS in who.scopes else who
+
+    async def by_key(self, authorization: str | None) -> Principal:
+        """The holder of the key or the token in an `Authorization` header; raises as `by_headers` does."""
+        return self._counted(await self._by_key(authorization))
+
+    async def _by_key(self, authorization: str | None) -> Principal:
+        """The holder of the key or the token in an `Authorization` header."""
         found = _BEARER.fullmatch(authorization or "")
         if found is None:
             raise Unauthorized("send a key: Authorization: Bearer phr_...")
         if self._jwts is None or is_secret(found[1]):
-            return self._counted(await self._keyring.holder(found[1]))
-        return self._counted(await self._keyring.admitted(await self._jwts.caller(found[1])))
+            return await self._keyring.holder(found[1])
+        return await self._keyring.admitted(await self._jwts.caller(found[1]))
 
     async def by_ticket(self, ticket: str, turn: str) -> Principal:
-        """The holder of the key that a ticket for `turn` was made with; raises as `by_key` does."""
-        return await self.by_id(self._tickets.key(ticket, turn))
+        """The holder of the key that a ticket for `turn` was made with, or its user; raises as `by_headers` does."""
+        key, user = self._tickets.holder(ticket, turn)
+        who = await self._keyring.holder_of(key)
+        return self._counted(await self._keyring.acting(who, user) if user else who)
 
     async def by_id(self, key: str) -> Principal:
-        """The holder of the key with this id, which was presented before; raises as `by_key` does."""
+        """The holder of the key with this id, which was presented before; raises as `by_headers` does."""
         return self._counted(await self._keyring.holder_of(key))
 
     def _counted(self, who: Principal) -> Principal:
         assert who.key is not None
         trace.get_current_span().set_attribute(OWNER, owner_of(who))
-        self._rate.spend(who.key)
+        if who.acted_by is not None:  # one user of a program does not use up what its others have
+            self._rate.spend(f"{who.key}/{who.user}")
+        self._rate.spend(who.key, 1.0 if who.acted_by is None else _SHARE)
         return who
 
 

@@ -8,9 +8,9 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from phronesis_contracts import Principal, Unauthorized, Unavailable
+from phronesis_contracts import Forbidden, Principal, Unauthorized, Unavailable
 
-from .keys import Key, hash_secret, is_secret
+from .keys import Key, act_for, hash_secret, is_secret
 from .ports import KeyStore
 
 log = logging.getLogger(__name__)
@@ -34,6 +34,8 @@ class Keyring:
         self._clock = clock
         self._entries: OrderedDict[bytes | str, _Entry] = OrderedDict()
         self._revocations = 0
+        self._elevated: OrderedDict[tuple[str, str], tuple[bool, float]] = OrderedDict()
+        """By tenant and user: whether they have more rights than a member, and when that was read."""
 
     async def holder(self, secret: str) -> Principal:
         """Whom the key with this secret acts for.
@@ -61,6 +63,27 @@ class Keyring:
         """
         _require_valid(await self._found(caller.id, lambda: self._entered(caller)))
         return caller.principal
+
+    async def acting(self, who: Principal, user: str) -> Principal:
+        """The principal of a user that `who` acts for.
+
+        Raises:
+            Forbidden: the key may not act for users, or not for this one, who has more rights than a member.
+            BadRequest: it is no name of a user.
+            Unavailable: what the user holds is not remembered, and the store is down.
+        """
+        acted = act_for(who, user)
+        name, now = (acted.tenant, acted.user), self._clock()
+        elevated, read_at = self._elevated.get(name, (False, now - FRESH))
+        if now - read_at >= FRESH:
+            elevated = await self._store.is_elevated(*name)
+            self._elevated[name] = (elevated, now)
+            self._elevated.move_to_end(name)
+            if len(self._elevated) > _REMEMBERED:
+                self._elevated.popitem(last=False)
+        if elevated:
+            raise Forbidden("no key acts for a user with more rights than a member", field="Phronesis-User")
+        return acted
 
     def forget(self, id: str) -> None:
         """Drop a key that was revoked."""

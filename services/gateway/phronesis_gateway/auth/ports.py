@@ -31,5 +31,8 @@ class KeyStore(Protocol):
     async def revoke(self, id: str, tenant: str | None, by: Principal) -> Key | None:
         """Revoke a key of one tenant, or of any, and announce it; `None` when there is no such key."""
 
+    async def is_elevated(self, tenant: str, user: str) -> bool:
+        """Whether a user holds a key of an elevated role, or one that runs the platform or acts for others."""
+
     async def revoked_of_bus(self) -> Sequence[str]:
         """Ids of the revoked keys of the bus that would be good otherwise."""

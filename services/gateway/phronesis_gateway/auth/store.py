@@ -18,7 +18,7 @@ from phronesis_contracts import Principal, Role, Unavailable
 from phronesis_contracts.service import AUDITED, KEY_REVOKED, KeyRevoked
 from phronesis_postgres import EVERY_TENANT, Connection, Database, reach_of, write_news
 
-from .keys import OPERATOR, PREFIX_LENGTH, Key, hash_secret, is_secret
+from .keys import ACT_FOR_USERS, ELEVATED, OPERATOR, PREFIX_LENGTH, Key, hash_secret, is_secret
 from .ports import KeyStore
 
 _COLUMNS = 'id, tenant, "user", role, department, ministry, scopes, prefix, created_at, revoked_at, bus, expires_at'
@@ -26,6 +26,10 @@ _INSERT = (
     'INSERT INTO keys (id, tenant, "user", role, department, ministry, scopes, hash, prefix, created_at, bus, expires_at) '
     "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)"
 )
+
+_ELEVATED = """
+    SELECT EXISTS (SELECT FROM keys WHERE tenant = $1 AND "user" = $2 AND revoked_at IS NULL
+        AND (expires_at IS NULL OR expires_at > now()) AND (role = ANY($3::text[]) OR scopes && $4::text[]))"""
 
 
 class PostgresKeys:
@@ -95,6 +99,12 @@ class PostgresKeys:
             await _audit_entry(connection, by, "keys.revoke", key)
         self._written()
         return key
+
+    async def is_elevated(self, tenant: str, user: str) -> bool:
+        """Whether a user holds a key of an elevated role, or one that runs the platform or acts for others."""
+        roles, scopes = [role.value for role in ELEVATED], [OPERATOR, ACT_FOR_USERS]
+        async with self._database.connection(tenant) as connection:
+            return bool(await connection.fetchval(_ELEVATED, tenant, user, roles, scopes))
 
     async def revoked_of_bus(self) -> list[str]:
         """Ids of the revoked keys of the bus that would be good otherwise."""

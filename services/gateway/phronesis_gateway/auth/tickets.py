@@ -52,13 +52,14 @@ class Tickets:
         """Tickets signed with a key made from the gateway's signing key, which all replicas have."""
         return cls(path.read_bytes() if path else secrets.token_bytes(32), purpose=purpose, lifetime=lifetime)
 
-    def make(self, key: str, turn: str) -> Ticket:
+    def make(self, key: str, turn: str, user: str | None = None) -> Ticket:
+        """A ticket. `user`: whom the key acts for, where that is not its own user."""
         expires_at = int(self._clock()) + self._lifetime
-        claims = json.dumps([key, turn, expires_at], separators=(",", ":")).encode()
+        claims = json.dumps([key, turn, expires_at, *([user] if user else [])], separators=(",", ":")).encode()
         return Ticket(f"{_encode(claims)}.{_encode(self._mac(claims))}", expires_at)
 
-    def key(self, ticket: str, turn: str) -> str:
-        """The id of the key that a ticket for `turn` was made with.
+    def holder(self, ticket: str, turn: str) -> tuple[str, str | None]:
+        """The id of the key that a ticket for `turn` was made with, and the user that it acts for.
 
         Raises:
             Unauthorized: it was not made here, is for another turn, or has expired.
@@ -69,10 +70,10 @@ class Tickets:
             raise Unauthorized("the ticket is not valid") from error
         if not hmac.compare_digest(mac, self._mac(claims)):
             raise Unauthorized("the ticket is not valid")
-        key, its_turn, expires_at = json.loads(claims)
+        key, its_turn, expires_at, *user = json.loads(claims)
         if its_turn != turn or self._clock() >= expires_at:
             raise Unauthorized("the ticket has expired, or is for another turn")
-        return str(key)
+        return str(key), user[0] if user else None
 
     def _mac(self, claims: bytes) -> bytes:
         return hmac.new(self._key, claims, hashlib.sha256).digest()

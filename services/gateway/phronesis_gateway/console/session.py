@@ -54,7 +54,7 @@ class Sessions:
             TooManyRequests: the key is over its rate.
             Unavailable: the store of keys is down.
         """
-        return await self._authenticator.by_id(self._tickets.key(request.cookies.get(COOKIE, ""), self._path))
+        return await self._authenticator.by_id(self._tickets.holder(request.cookies.get(COOKIE, ""), self._path)[0])
 
     async def begin(self, request: Request, answer: Response) -> None:
         """Sign in with the key in a form, and let `answer` carry the session; raises as `Authenticator.by_key` does."""

@@ -51,6 +51,8 @@ class ChatAsked(BaseModel):
     functions: Annotated[tuple[Any, ...], Field(max_length=0)] | None = None
     response_format: TextFormat | None = None
     modalities: tuple[Literal["text"], ...] | None = None
+    user: str | None = None
+    """Whom a key with the scope `act_for_users` acts for; ignored with any other."""
     metadata: dict[str, Annotated[str, Field(max_length=512)]] | None = None
     """`conversation_id` names the conversation to go on with, where it is not to be found by what was said last."""
 

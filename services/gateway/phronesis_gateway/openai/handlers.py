@@ -226,6 +226,7 @@ def router(
 
         The chat goes on in the caller's conversation in which the agent said what it said last; else a new one is begun.
         """
+        who = await authenticator.acting(who, body.user)
         if body.stream:
             return await streamed(who, face.chunks(who, body, key))
         return json_response(await face.completed(who, body, key))
@@ -233,6 +234,7 @@ def router(
     @routes.post("/responses", responses=_or_stream(Response))
     async def create_response(body: ResponseAsked, who: Caller, key: IdempotencyKey) -> Answer:
         """Answer an input, whole, at once for the background, or, with `stream`, by events."""
+        who = await authenticator.acting(who, body.user)
         if body.stream:
             return await streamed(who, face.events(who, body, key))
         return json_response(await face.responded(who, body, key))

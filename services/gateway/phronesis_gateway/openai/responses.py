@@ -61,6 +61,8 @@ class ResponseAsked(BaseModel):
     instructions: str | None = None
     tools: Annotated[tuple[Any, ...], Field(max_length=0)] | None = None
     text: TextConfig | None = None
+    user: str | None = None
+    """Whom a key with the scope `act_for_users` acts for; ignored with any other."""
     metadata: dict[str, Annotated[str, Field(max_length=512)]] | None = None
 
     def messages(self) -> tuple[ChatMessage, ...]:

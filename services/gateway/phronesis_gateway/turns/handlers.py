@@ -270,7 +270,7 @@ def events_router(
         """Make a ticket with which a browser can watch this turn; it is good for a minute."""
         await turns.state(who, id)
         assert who.key is not None
-        ticket = tickets.make(who.key, id)
+        ticket = tickets.make(who.key, id, who.user if who.acted_by else None)
         url = f"/api/v1/turns/{id}/events?ticket={ticket.text}"
         return json_response(TicketMade(ticket=ticket.text, url=url, expires_at=ticket.expires_at), 201)
 

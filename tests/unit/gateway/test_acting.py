@@ -1,0 +1,59 @@
+"""Keys that act for users: whose principal a request has."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from phronesis_contracts import BadRequest, Forbidden, Principal, Role
+from phronesis_gateway.auth.keys import ACT_FOR_USERS, ELEVATED, OPERATOR, READ, act_for, require_maker
+
+
+def holder(role: Role = Role.NOOR, *scopes: str) -> Principal:
+    return Principal(
+        tenant="acme", user="backend", role=role, department="d", ministry="m", scopes=(ACT_FOR_USERS, *scopes), key="k1"
+    )
+
+
+def test_the_principal_is_the_users_in_the_tenant_of_the_key_with_nothing_of_its_holder() -> None:
+    expected = Principal(tenant="acme", user="ada", role=Role.DISCUSS, scopes=(READ,), key="k1", acted_by="backend")
+    assert act_for(holder(Role.DISCUSS, READ, OPERATOR), "ada") == expected
+
+
+@pytest.mark.parametrize("role", sorted(ELEVATED))
+def test_no_user_gets_more_rights_than_a_member(role: Role) -> None:
+    assert act_for(holder(role), "ada").role is Role.NOOR
+
+
+def test_a_key_without_the_scope_acts_for_nobody() -> None:
+    with pytest.raises(Forbidden) as error:
+        act_for(Principal(tenant="acme", user="backend", role=Role.ADMIN, scopes=(OPERATOR,), key="k1"), "ada")
+    assert error.value.field == "Phronesis-User"
+
+
+@given(st.text(st.characters(min_codepoint=32, max_codepoint=0x2FF), max_size=220))
+def test_every_name_is_one_that_a_subject_may_hold_always_the_same_or_is_refused(user: str) -> None:
+    plain = user.strip()
+    if not plain or len(plain) > 200 or not plain.isprintable():
+        with pytest.raises(BadRequest) as error:
+            act_for(holder(), user)
+        assert error.value.field == "Phronesis-User"
+        return
+    found = act_for(holder(), user)
+    assert found == act_for(holder(), f" {user} ")
+    assert Principal.model_validate(found.model_dump()) == found
+
+
+@given(st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=60), st.text(min_size=1, max_size=9))
+def test_two_names_are_two_users(user: str, more: str) -> None:
+    if (user + more).isprintable() and (user + more).strip() != user:
+        assert act_for(holder(), user).user != act_for(holder(), user + more).user
+
+
+def test_an_administrator_gives_the_scope_to_keys_of_its_own_tenant_alone() -> None:
+    admin = Principal(tenant="acme", user="owner", role=Role.ADMIN, key="k1")
+    require_maker(admin, "acme", (ACT_FOR_USERS,))
+    for tenant, scopes in (("other", (ACT_FOR_USERS,)), ("acme", (ACT_FOR_USERS, OPERATOR))):
+        with pytest.raises(Forbidden):
+            require_maker(admin, tenant, scopes)
