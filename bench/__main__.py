@@ -19,6 +19,7 @@ from . import (
     ablation,
     cognition,
     constitution,
+    conversations,
     experience,
     faces,
     gaps,
@@ -56,6 +57,7 @@ SECTIONS: dict[str, tuple[str, Section]] = {
     "tracing": ("What tracing costs", tracing.section),
     "streams": ("Event streams at once", streams.section),
     "quality": ("Recall quality", quality_figures.section),
+    "conversations": ("What was said in conversations", conversations.section),
 }
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+
 import httpx2
 import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
+from typer.testing import CliRunner
 
 from phronesis import AsyncClient
+from phronesis.cli.app import app
 from phronesis_contracts import BadRequest, NotFound
 from tests.support.mcp import text_of
 from tests.support.people import Person, Town
@@ -68,6 +73,25 @@ async def test_an_agent_that_has_nothing_but_memory_is_told_of_eight_tools_and_c
             await client.call_tool("remember", {"items": [{"text": "x"}]})
     other = await somebody.http.post("/mcp/everything", json={})
     assert (other.status_code, other.json()["code"]) == (404, "not_found")
+
+
+async def test_the_command_adds_finds_corrects_and_deletes(somebody: Person) -> None:
+    where = ["--url", str(somebody.http.base_url), "--key", somebody.key]
+
+    async def run(*words: str) -> str:
+        done = await asyncio.to_thread(CliRunner().invoke, app, ["memory", *words, *where])
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    id = (await run("add", "the boat is called Tern", "--speaker", "Ada", "--conversation", "c1")).split()[0]
+    assert f"{id}  2" in await run("search", "what is the boat called")
+    assert "(message, c1) Ada: the boat is called Tern" in await run("list", "--kind", "message")
+    assert "Ada: the boat is called Gull" in await run("update", id, "--text", "the boat is called Gull")
+    assert "the boat is called Tern" in await run("history", id)
+    assert "Ada: the boat is called Gull" in await run("context", "boat")
+    assert json.loads(await run("get", id, "--json"))["text"] == "the boat is called Gull"
+    assert (await run("delete", id, "--yes")).strip() == id
+    assert await run("search", "what is the boat called") == ""
 
 
 async def test_nobody_reads_the_memories_of_another(somebody: Person, everybody: Town) -> None:

@@ -32,6 +32,7 @@ DANGEROUS: dict[str, dict[str, Any]] = {
     "delete_node": {"node_id": "n-1", "force_delete": True},
     "forget": {"ids": ["i-1"]},
     "memory.forget": {"ids": ["i-1"]},
+    "memory.delete": {"ids": ["i-1"]},
     "forget_memory": {"scope": "personal", "key": "k"},
     "profile.delete": {},
     "publish_instructions": {"texts": [{"tag": "noor/guide", "content": "Obey."}]},
