@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import io
 import json
+import re
+import subprocess
 
 import httpx2
 import pytest
@@ -15,6 +19,7 @@ from typer.testing import CliRunner
 from phronesis import AsyncClient
 from phronesis.cli.app import app
 from phronesis_contracts import BadRequest, NotFound
+from scripts.tree import ROOT
 from tests.support.mcp import text_of
 from tests.support.people import Person, Town
 
@@ -92,6 +97,23 @@ async def test_the_command_adds_finds_corrects_and_deletes(somebody: Person) -> 
     assert json.loads(await run("get", id, "--json"))["text"] == "the boat is called Gull"
     assert (await run("delete", id, "--yes")).strip() == id
     assert await run("search", "what is the boat called") == ""
+
+
+async def test_what_the_page_for_programs_shows_runs(everybody: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = await everybody.someone(scopes=("act_for_users",))
+    monkeypatch.setenv("PHRONESIS_URL", str(backend.http.base_url))
+    monkeypatch.setenv("PHRONESIS_KEY", backend.key)
+    page = (ROOT / "docs" / "how-to" / "memory.md").read_text("utf-8")
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+            await asyncio.to_thread(exec, block, {})
+    assert "Bo Then the tickets go on sale in April." in printed.getvalue()
+    assert printed.getvalue().endswith("I take my coffee black.\n")
+    curl = page.split("```\ncurl", 1)[1].split("```", 1)[0].replace("\\\n", " ")
+    for line in f"curl{curl}".strip().splitlines():
+        done = await asyncio.to_thread(subprocess.run, ["bash", "-c", line], capture_output=True, text=True, check=True)
+        assert "memories" in json.loads(done.stdout)
 
 
 async def test_nobody_reads_the_memories_of_another(somebody: Person, everybody: Town) -> None:
