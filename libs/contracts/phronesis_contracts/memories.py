@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, ConfigDict, Field, StringConstraints
 
@@ -13,6 +13,8 @@ from .tools import Risk, Tool
 
 MemoryId = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 """An id, or the caller's own external id."""
+Metadata = dict[str, str | int | float | bool | None]
+"""Values of the caller's own by name: plain ones, so that a search can filter by them and every client has a type for them."""
 SearchedKind = Literal[ItemKind.FACT, ItemKind.NOTE, ItemKind.CONCEPT, ItemKind.MESSAGE, ItemKind.EPISODE]
 
 
@@ -35,7 +37,7 @@ class NewMemory(Described):
     """When it was said, with its time zone; the moment of adding it by default."""
     external_id: str | None = Field(default=None, min_length=1, max_length=200)
     """Your own id for it. The same id again replaces the memory."""
-    metadata: dict[str, Any] = Field(default_factory=dict)
+    metadata: Metadata = Field(default_factory=dict)
     """Your own values, such as `{"channel": "email"}`; a search can filter by them."""
 
 
@@ -89,7 +91,7 @@ class Memory(Described):
     """When it was added."""
     updated_at: datetime
     """When it was changed last."""
-    metadata: dict[str, Any] = Field(default_factory=dict)
+    metadata: Metadata = Field(default_factory=dict)
     """Your own values."""
 
 
@@ -104,7 +106,7 @@ class MemoryFilter(Described):
     """Only what was said at this moment or later."""
     until: AwareDatetime | None = None
     """Only what was said before this moment."""
-    metadata: dict[str, Any] = Field(default_factory=dict)
+    metadata: Metadata = Field(default_factory=dict)
     """Only what holds all of these values in its metadata."""
 
 
@@ -177,7 +179,7 @@ class UpdateMemory(Described):
     """Its id, or your own external id."""
     text: str | None = Field(default=None, min_length=1, max_length=20_000)
     """The new text."""
-    metadata: dict[str, Any] | None = None
+    metadata: Metadata | None = None
     """All of the new metadata."""
 
 
@@ -186,7 +188,7 @@ class MemoryVersion(Described):
 
     text: str
     """What it said."""
-    metadata: dict[str, Any] = Field(default_factory=dict)
+    metadata: Metadata = Field(default_factory=dict)
     """The metadata that it had."""
     since: datetime
     """When it was said so."""

@@ -29,6 +29,7 @@ from phronesis_contracts.memories import (
     MemoryHistory,
     MemoryId,
     MemoryPage,
+    Metadata,
     SearchedKind,
     SearchMemories,
 )
@@ -74,7 +75,7 @@ class MemoryChange(Given):
     model_config = ConfigDict(json_schema_extra={"examples": [{"text": "The launch is on 11 May."}]})
 
     text: str | None = Field(default=None, min_length=1, max_length=20_000, description="The new text.")
-    metadata: dict[str, object] | None = Field(default=None, description="All of the new metadata.")
+    metadata: Metadata | None = Field(default=None, description="All of the new metadata.")
 
 
 def memory_router(authenticator: Authenticator, bus: Bus, offers: Offers) -> APIRouter:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,6 +21,7 @@ from phronesis_contracts.memories import (
     MemoryFilter,
     MemoryPage,
     MemoryVersion,
+    Metadata,
     UpdateMemory,
 )
 from phronesis_contracts.memory import ItemKind
@@ -124,7 +126,7 @@ class PostgresMemories:
         found = {str(row["id"]): _memory(row, len(rows)) for row in rows}
         for row in former:
             if (memory := found.get(str(row["item_id"]))) is not None:
-                update = {"text": shorten(row["body"], len(rows)), "metadata": row["metadata"]}
+                update = {"text": shorten(row["body"], len(rows)), "metadata": _plain(row["metadata"])}
                 found[memory.id] = memory.model_copy(update=update)
         return found
 
@@ -181,7 +183,7 @@ class PostgresMemories:
             rows = await connection.fetch(_VERSIONS, parse_ids([id])[0])
         return tuple(
             MemoryVersion(
-                text=shorten(row["body"], len(rows)), metadata=row["metadata"], since=row["since"], until=row["until"]
+                text=shorten(row["body"], len(rows)), metadata=_plain(row["metadata"]), since=row["since"], until=row["until"]
             )
             for row in rows
         )
@@ -218,8 +220,16 @@ def _memory(row: asyncpg.Record, beside: int = 1) -> Memory:
         occurred_at=row["at"],
         created_at=row["created_at"],
         updated_at=row["updated_at"],
-        metadata=row["metadata"],
+        metadata=_plain(row["metadata"]),
     )
+
+
+def _plain(metadata: Mapping[str, Any]) -> Metadata:
+    """The metadata of an item; what is more than a plain value, as `remember` takes it too, is told as JSON."""
+    return {
+        name: value if isinstance(value, str | int | float | bool | None) else json.dumps(value, ensure_ascii=False)
+        for name, value in metadata.items()
+    }
 
 
 def may_change(who: Principal) -> Audience:
