@@ -37,7 +37,7 @@ async def open_stores(
 ) -> AsyncIterator[tuple[Database, Embedder, VectorIndex]]:
     """What the service stands on: its schema, the model and the vector index."""
     async with (
-        Database.open(PostgresSettings(), "memory", tracing) as database,
+        Database.open(PostgresSettings(), "memory", tracing, plan_anew=True) as database,
         _embedder(settings) as embedder,
         open_index(database, embedder.model, embedder.dimension, settings, WeaviateSettings()) as index,
     ):

@@ -81,8 +81,11 @@ def _texts_to_embed(draft: Draft) -> list[str]:
 
 
 def _passages_to_embed(draft: Draft) -> list[str]:
-    """What is embedded once more, closely: what people said. Texts of nodes, and passages, are many, and gain nothing by it."""
-    if draft.kind in (ItemKind.NODE, ItemKind.PASSAGE):
+    """What is embedded once more, closely: what people said.
+
+    Texts of nodes, passages and messages are many, and gain nothing by it.
+    """
+    if draft.kind in (ItemKind.NODE, ItemKind.PASSAGE, ItemKind.MESSAGE):
         return []
     return split_passages(draft.title, draft.text[:_OPENING] if draft.kind is ItemKind.EPISODE else draft.text)
 

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 _VectorHits: TypeAlias = tuple[Vector, list[VectorHit]]
 _TextHits: TypeAlias = tuple[Weights, list[TextHit]]
-_WITHOUT_PASSAGES = frozenset({ItemKind.NODE, ItemKind.PASSAGE})
+_WITHOUT_PASSAGES = frozenset({ItemKind.NODE, ItemKind.PASSAGE, ItemKind.MESSAGE})
 """Kinds that have one vector alone, so that nothing closer is to be looked for."""
 _NO_WEIGHTS = Weights({}, 0.0, {})
 
@@ -57,6 +57,8 @@ class SearchResult:
 
     candidates: tuple[Candidate, ...] = ()
     degraded: frozenset[str] = frozenset()
+    weights: Weights | None = None
+    """How the query's words weigh in the audience, for scoring more items; `None` where the words were not searched."""
 
 
 class HybridSearch:
@@ -83,22 +85,34 @@ class HybridSearch:
         cosines, texts = await asyncio.gather(
             self._cosines(audience, nears, wordeds, degraded), self._figures(audience, nears, wordeds, degraded)
         )
+        weights = [one[0] if one else None for one in wordeds]
         return [
-            SearchResult(_rank(*of_query), frozenset(degraded | ({"vector"} if of_query[0] is None else set())))
-            for of_query in zip(nears, cosines, texts, [one[0] if one else _NO_WEIGHTS for one in wordeds], strict=True)
+            SearchResult(
+                _rank(near, known, text, weight or _NO_WEIGHTS),
+                frozenset(degraded | ({"vector"} if near is None else set())),
+                weight,
+            )
+            for near, known, text, weight in zip(nears, cosines, texts, weights, strict=True)
         ]
 
-    async def score(self, audience: Audience, query: str, ids: Sequence[str]) -> SearchResult:
-        """The same figures for those of `ids` that the audience holds. Raises `Unavailable`: both searches failed."""
+    async def score(self, audience: Audience, query: str, ids: Sequence[str], weights: Weights | None = None) -> SearchResult:
+        """The same figures for those of `ids` that the audience holds.
+
+        Args:
+            weights: how the query's words weigh, where that is known from a search of the same audience.
+
+        Raises:
+            Unavailable: both searches failed.
+        """
         degraded: set[str] = set()
         cosines, worded = await asyncio.gather(
             self._part("vector", self._cosines_of(audience, query, ids), degraded),
-            self._part("text", self._figures_of(audience, query, ids), degraded),
+            self._part("text", self._figures_of(audience, query, ids, weights), degraded),
         )
         if cosines is None and worded is None:
             raise Unavailable("neither search answers", retry_after=1)
-        weights, texts = worded or (_NO_WEIGHTS, [TextHit(id, audience.kinds[0], 0.0, 0.0) for id in cosines or {}])
-        return SearchResult(_rank(None, cosines, {hit.id: hit for hit in texts}, weights), frozenset(degraded))
+        known, texts = worded or (_NO_WEIGHTS, [TextHit(id, audience.kinds[0], 0.0, 0.0) for id in cosines or {}])
+        return SearchResult(_rank(None, cosines, {hit.id: hit for hit in texts}, known), frozenset(degraded), known)
 
     async def _cosines_of(self, audience: Audience, query: str, ids: Sequence[str]) -> dict[str, float]:
         vectors = await self._queries.of(audience.tenant, [query])
@@ -107,8 +121,11 @@ class HybridSearch:
         [found] = await self._vectors.similarity(audience, list(vectors.values()), [ids])
         return found
 
-    async def _figures_of(self, audience: Audience, query: str, ids: Sequence[str]) -> tuple[Weights, list[TextHit]]:
-        [(weights, _)] = await self._texts.search(audience, [query], 1)
+    async def _figures_of(
+        self, audience: Audience, query: str, ids: Sequence[str], weights: Weights | None
+    ) -> tuple[Weights, list[TextHit]]:
+        if weights is None:
+            [(weights, _)] = await self._texts.search(audience, [query], 1)
         [found] = await self._texts.score(audience, [weights], [ids])
         return weights, found
 

@@ -11,12 +11,17 @@ from phronesis_contracts.memory import ItemKind
 
 from ..items.search import COVERAGE, Candidate, HybridSearch, SearchResult
 from ..values import Audience, owner_of_facts
+from ..words.ranking import Weights, match_share
 from .store import SEARCHED, PostgresMemories
 
 WIDTH = 100
-"""Candidates of each of the two searches: what is normalised over them needs more than is told."""
-NEIGHBOUR = 0.5
-"""What the better neighbour's score counts beside a message's own (measured on long conversations: best at one half)."""
+"""Candidates of each of the two searches."""
+AROUND = 60
+"""Candidates, the best by themselves, whose neighbours are looked at."""
+TEXT = 0.8
+"""Weight of the words' share beside the cosine's 1 (`bench.conversations`, the tuning half: flat from 0.6 to 0.8)."""
+NEIGHBOUR = 0.4
+"""What the better neighbour's own score counts beside a message's (likewise: flat from 0.3 to 0.5)."""
 
 
 @dataclass(frozen=True)
@@ -24,40 +29,40 @@ class Ranked:
     """A candidate, and the score of the better message beside it."""
 
     candidate: Candidate
+    score: float
+    """0 to 1."""
     neighbour: float | None
 
 
-def rank(candidates: Sequence[Candidate], beside: Mapping[str, Sequence[str]], floor: float | None) -> list[Ranked]:
+def rank(
+    candidates: Sequence[Candidate], weights: Weights | None, beside: Mapping[str, Sequence[str]], floor: float | None
+) -> list[Ranked]:
     """Candidates that have to do with the query, best first.
 
-    Half of a score is the cosine and half is BM25, each stretched over the candidates, so that neither outweighs the other in
-    a conversation that is about one thing; half of the better neighbour's is added, since an answer often stands beside
-    the words of the question. What is told as the score is not stretched.
+    A candidate's own score is its cosine with the share of the query's words that it has; a part of the better neighbour's is
+    added, since an answer often stands beside the words of its question. Nothing is stretched over the candidates, so that the
+    best of poor matches stays poor, and scores of two searches can be compared.
 
     Args:
+        weights: how the query's words weigh; `None` where they were not searched.
         beside: for a message the ids of its neighbours.
         floor: the cosine below which texts are unrelated; `None` where the model knows no such line.
     """
-    cosines = _stretched([one.cosine or 0.0 for one in candidates])
-    words = _stretched([one.bm25 or 0.0 for one in candidates])
-    own = {one.id: (cosine + word) / 2 for one, cosine, word in zip(candidates, cosines, words, strict=True)}
+    own = {one.id: _own_score(one, weights) for one in candidates}
     related = {one.id for one in candidates if _is_related(one, floor)}
-    found: list[tuple[float, Ranked]] = []
-    scores = {one.id: one.score for one in candidates}
+    found: list[Ranked] = []
     for one in candidates:
         around = [id for id in beside.get(one.id, ()) if id in own]
         if one.id not in related and related.isdisjoint(around):
             continue
-        neighbour = max((own[id] for id in around), default=0.0)
-        told = max((scores[id] for id in around), default=None)
-        found.append((own[one.id] + NEIGHBOUR * neighbour, Ranked(one, told)))
-    found.sort(key=lambda pair: (-pair[0], pair[1].candidate.id))
-    return [ranked for _, ranked in found]
+        better = max((own[id] for id in around), default=None)
+        found.append(Ranked(one, (own[one.id] + NEIGHBOUR * (better or 0.0)) / (1 + NEIGHBOUR), better))
+    return sorted(found, key=lambda ranked: (-ranked.score, ranked.candidate.id))
 
 
-def _stretched(values: Sequence[float]) -> list[float]:
-    low, high = min(values, default=0.0), max(values, default=0.0)
-    return [(value - low) / (high - low) if high > low else 0.0 for value in values]
+def _own_score(one: Candidate, weights: Weights | None) -> float:
+    share = match_share(one.bm25 or 0.0, weights) if weights is not None else 0.0
+    return (max(0.0, one.cosine or 0.0) + TEXT * share) / (1 + TEXT)
 
 
 def _is_related(one: Candidate, floor: float | None) -> bool:
@@ -84,7 +89,7 @@ class MemorySearch:
         else:
             [found] = await self._search.find(audience, [request.query], WIDTH)
         beside, found = await self._with_neighbours(audience, request.query, found, only)
-        best = rank(found.candidates, beside, self._floor)[: request.limit]
+        best = rank(found.candidates, found.weights, beside, self._floor)[: request.limit]
         read = await self._memories.read(audience, [one.candidate.id for one in best], request.as_of)
         told = [_found(read[one.candidate.id].model_dump(), one) for one in best if one.candidate.id in read]
         return FoundMemories(memories=tuple(told), degraded=tuple(sorted(found.degraded)))
@@ -93,7 +98,8 @@ class MemorySearch:
         self, audience: Audience, query: str, found: SearchResult, only: Sequence[str] | None
     ) -> tuple[dict[str, list[str]], SearchResult]:
         """The neighbours of the messages found, and the candidates with those that were not found by themselves."""
-        messages = [one.id for one in found.candidates if one.kind is ItemKind.MESSAGE]
+        best = sorted(found.candidates, key=lambda one: -_own_score(one, found.weights))[:AROUND]
+        messages = [one.id for one in best if one.kind is ItemKind.MESSAGE]
         if not messages:
             return {}, found
         beside = await self._memories.beside(audience, messages)
@@ -102,12 +108,13 @@ class MemorySearch:
         others = others if allowed is None else others & allowed
         if not others:
             return beside, found
-        more = await self._search.score(audience, query, sorted(others))
+        more = await self._search.score(audience, query, sorted(others), found.weights)
         for one, ids in list(beside.items()):
             for id in ids:
                 if id in others:
                     beside.setdefault(id, []).append(one)
-        return beside, SearchResult((*found.candidates, *more.candidates), found.degraded | more.degraded)
+        whole = (*found.candidates, *more.candidates)
+        return beside, SearchResult(whole, found.degraded | more.degraded, found.weights)
 
 
 def _filters(wanted: MemoryFilter) -> bool:
@@ -116,4 +123,4 @@ def _filters(wanted: MemoryFilter) -> bool:
 
 def _found(memory: dict[str, object], one: Ranked) -> FoundMemory:
     why = one.candidate.why | ({"neighbour": round(one.neighbour, 6)} if one.neighbour is not None else {})
-    return FoundMemory.model_validate({**memory, "score": round(one.candidate.score, 6), "why": why})
+    return FoundMemory.model_validate({**memory, "score": round(one.score, 6), "why": why})

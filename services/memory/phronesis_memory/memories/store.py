@@ -49,11 +49,16 @@ _READ = f"SELECT {_COLUMNS} FROM items WHERE {_INSIDE} AND id = ANY($4::uuid[])"
 _NAMED = f"""
     SELECT {_COLUMNS} FROM items WHERE {_INSIDE} AND (id = ANY($4::uuid[]) OR external_id = $5)
     ORDER BY (external_id = $5) DESC NULLS LAST LIMIT 1"""  # noqa: S608
+# The empty text keeps the planner from walking all that a user has, by `items_kind`, while its statistics are old.
 _BESIDE = """
-    SELECT one.id, other.id AS beside FROM items one JOIN items other
-        ON (other.tenant, other.owner, other.said_in) = (one.tenant, one.owner, one.said_in)
-        AND other.position IN (one.position - 1, one.position + 1)
-    WHERE one.tenant = $1 AND one.owner = ANY($2::text[]) AND one.id = ANY($3::uuid[])"""
+    WITH one AS MATERIALIZED (
+        SELECT id, said_in, position FROM items WHERE id = ANY($3::uuid[]) AND tenant || '' = $1 AND owner = ANY($2::text[])
+    ), near AS MATERIALIZED (
+        SELECT id, said_in, place FROM one, unnest(ARRAY[position - 1, position + 1]) AS place
+    )
+    SELECT near.id, other.id AS beside
+    FROM near JOIN items other ON (other.said_in, other.position) = (near.said_in, near.place)
+    WHERE other.tenant || '' = $1 AND other.owner = ANY($2::text[])"""
 _AS_OF = """
     SELECT DISTINCT ON (item_id) item_id, body, metadata FROM item_versions
     WHERE item_id = ANY($1::uuid[]) AND since <= $2 AND until > $2 ORDER BY item_id, version"""

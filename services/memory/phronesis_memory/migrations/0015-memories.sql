@@ -2,7 +2,7 @@
 
 -- Where and when something was said. A message knows its place in its conversation, so that it is found with its neighbours.
 ALTER TABLE items ADD COLUMN said_in text, ADD COLUMN position integer, ADD COLUMN occurred_at timestamptz;
-CREATE UNIQUE INDEX items_of_conversation ON items (tenant, owner, said_in, position) WHERE said_in IS NOT NULL;
+CREATE UNIQUE INDEX items_of_conversation ON items (said_in, position, tenant, owner) WHERE said_in IS NOT NULL;
 CREATE INDEX items_by_time ON items (tenant, owner, (coalesce(occurred_at, created_at)) DESC, id DESC);
 
 -- What an item said before it was changed; it goes with its item.
