@@ -40,6 +40,7 @@ ONCE_FOR_ALL = {
     "orchestrator.turns_conversation_id_sequence_key": "a row in another tenant's conversation is refused before",
     "orchestrator.deletion_reports_pkey": "a deletion's id",
     "memory.sources_pkey": "an item's id",
+    "memory.item_versions_pkey": "an item's id",
     "memory.tool_outcomes_pkey": "an item's id",
     "memory.strategies_pkey": "an item's id",
     "memory.facts_pkey": "an id, random",
