@@ -34,6 +34,7 @@ COMMANDS = [
         ["memory"],
         ["memory", "query"],
     ),
+    *(["memory", name] for name in ("add", "search", "list", "get", "update", "history", "delete", "context")),
     *(["conversations", name] for name in ("list", "show", "delete")),
     *(["profile", name] for name in ("show", "set", "delete")),
     *(["turns", name] for name in ("list", "show", "cancel", "retry")),

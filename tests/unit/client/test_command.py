@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 
+from phronesis.cli.app import SECTIONS
 from tests.support.fake_gateway import KEY, FakeGateway
 
 COMMAND = [sys.executable, "-m", "phronesis"]
@@ -49,3 +50,20 @@ def test_help_does_not_import_what_only_other_commands_need() -> None:
     code = "import sys, phronesis.cli; print([m for m in ('httpx', 'rich.console', 'phronesis_local') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_the_help_lists_every_command_once_by_what_it_is_for() -> None:
+    done = subprocess.run([*COMMAND, "--help"], capture_output=True, text=True, timeout=30, check=True)
+    listed = [line.split()[0] for line in done.stdout.splitlines() if line.startswith("  ") and line[2:3].isalpha()]
+    named = [name for names in SECTIONS.values() for name in names]
+    assert [name for name in listed if name in named] == named
+    assert "Others" not in done.stdout
+
+
+def test_the_version_is_an_option_and_a_command() -> None:
+    told = [
+        subprocess.run([*COMMAND, word], capture_output=True, text=True, timeout=30, check=True).stdout
+        for word in ("--version", "version")
+    ]
+    assert told[0] == told[1]
+    assert told[0].strip()

@@ -120,14 +120,55 @@ def generate(
         output.note(", ".join(f"{name.replace('_', ' ')}: {count}" for name, count in changed.items()))
 
 
+SECTIONS = {
+    "Run a stack": (*LOCAL_COMMANDS, "version"),
+    "Talk": ("ask", "chat", "task", "conversations", "turns", "tasks", "approvals", "trace", "replay"),
+    "Remember": ("memory", "remember", "recall", "forget", "profile"),
+    "Data": ("load", "twin", "constitution", "backup", "restore", "forgotten", "export", "import"),
+    "Agents": ("agent", "instructions", "mcp"),
+    "Administer": ("keys", "usage", "limits"),
+}
+"""The commands as the help lists them."""
+
+
+class Sections(TyperGroup):
+    """The commands of the program, listed by what they are for."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the commands; what no section names comes last."""
+        named = {name for names in SECTIONS.values() for name in names}
+        others = tuple(name for name in self.list_commands(ctx) if name not in named)
+        for title, names in (SECTIONS | {"Others": others}).items():
+            found = [(name, self.get_command(ctx, name)) for name in names]
+            rows = [(name, one.get_short_help_str(limit=90)) for name, one in found if one is not None and not one.hidden]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        version()
+        raise typer.Exit
+
+
 app = Commands(
     name="phronesis",
     help="Talk to a stack of Phronesis, and run one on this machine.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    cls=Sections,
 )
+
+
+@app.callback()
+def phronesis(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_version)] = False,
+) -> None:
+    """Talk to a stack of Phronesis, and run one on this machine."""
+
+
 load = Commands(
     help="Load a twin: your own, from files, or the sample.",
     no_args_is_help=True,

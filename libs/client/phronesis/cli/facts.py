@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from ..sync import Client
 
 
-app = Commands(help="What is known of you: facts, their import, and forgetting.", no_args_is_help=True)
+app = Commands(
+    help="What is remembered: add, search, correct, delete; facts, their import, and forgetting.", no_args_is_help=True
+)
 Subject = Annotated[str | None, typer.Option("--subject", help="Whom or what it is about; `user` for yourself.")]
 _LOOK, _LONGEST = 0.5, 60.0
 
