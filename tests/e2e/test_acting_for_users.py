@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncpg
 import pytest
 from openai import AsyncOpenAI
 
 from phronesis import AsyncClient
 from phronesis_contracts import Forbidden
+from phronesis_local import postgres
+from tests.support.bus import eventually
 from tests.support.people import Person, Town
+from tests.support.stack import RunningStack
 
 pytestmark = pytest.mark.any_store
 
@@ -66,6 +70,28 @@ async def test_acting_for_a_user_an_administrators_key_may_no_more_than_a_member
     acted = await backend.http.post("/api/v1/keys", json=given, headers={"Phronesis-User": "ada"})
     assert (acted.status_code, acted.json()["code"]) == (403, "forbidden")
     assert (await backend.http.post("/api/v1/keys", json=given)).status_code == 201
+
+
+async def test_the_audit_trail_names_the_user_and_who_acted(everybody: Town, stack: RunningStack) -> None:
+    backend = await program(everybody)
+    async with client(backend) as one:
+        await one.memory.add("the locker is in the hall", user_id="ada")
+        await one.memory.add("the locker is green")
+    connection = await asyncpg.connect(postgres.dsn(stack.data.postgres))
+
+    async def rows() -> list[tuple[str, ...]]:
+        query = "SELECT who, role, action, acted_by FROM orchestrator.audit WHERE tenant = $1 ORDER BY acted_by"
+        return [tuple(row) for row in await connection.fetch(query, backend.tenant)]
+
+    async def both() -> bool:
+        return len(await rows()) == 2
+
+    try:
+        await eventually(both, within=20)
+        found = await rows()
+    finally:
+        await connection.close()
+    assert found == [("ada", "noor", "memory.add", backend.user), (backend.user, "noor", "memory.add", None)]
 
 
 async def test_a_turn_of_a_user_is_followed_by_a_ticket_and_seen_by_no_other_user(everybody: Town) -> None:

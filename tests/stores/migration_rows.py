@@ -221,6 +221,7 @@ ROWS: dict[str, dict[str, str]] = {
             )
         ),
         "0011-focus": "UPDATE conversations SET focus = '{}';",
+        "0012-acting": "UPDATE audit SET acted_by = 'backend';",
     },
 }
 """By service and migration, in their order."""

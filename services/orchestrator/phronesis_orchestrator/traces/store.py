@@ -128,8 +128,8 @@ class PostgresTraces:
         """Store an audit entry; a repeat changes nothing."""
         async with self._database.transaction(tenant) as connection:
             await connection.execute(
-                "INSERT INTO audit (news_id, tenant, service, who, role, action, outcome, code, arguments) "
-                "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (news_id) DO NOTHING",
+                "INSERT INTO audit (news_id, tenant, service, who, role, action, outcome, code, arguments, acted_by) "
+                "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (news_id) DO NOTHING",
                 news_id,
                 tenant,
                 service,
@@ -139,6 +139,7 @@ class PostgresTraces:
                 entry.outcome,
                 entry.code,
                 entry.arguments,
+                entry.acted_by,
             )
 
 

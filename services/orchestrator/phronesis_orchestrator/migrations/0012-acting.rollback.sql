@@ -1,0 +1,2 @@
+-- Loses who acted for whom in the audit trail.
+ALTER TABLE audit DROP COLUMN acted_by;
