@@ -40,6 +40,27 @@ async def _remembered(person: Person) -> dict[str, Any]:
     return {"query": "Lighthouse", "limit": 5}
 
 
+async def _added(person: Person) -> dict[str, Any]:
+    """A memory that there is."""
+    said = {"text": "The lock was mended.", "external_id": "lock", "occurred_at": "2026-03-04T12:00:00Z"}
+    done = await person.tool("memory.add", {"memories": [said]})
+    assert done.status_code == 200, done.text
+    return {"id": "lock"}
+
+
+async def _corrected_memory(person: Person) -> dict[str, Any]:
+    return {**await _added(person), "text": "The lock is new."}
+
+
+async def _to_list(person: Person) -> dict[str, Any]:
+    await _added(person)
+    return {"limit": 5}
+
+
+async def _to_delete_memory(person: Person) -> dict[str, Any]:
+    return {"ids": [(await _added(person))["id"]]}
+
+
 async def _kept(person: Person) -> dict[str, Any]:
     stored = await person.tool("remember", {"items": [{"external_id": "old", "text": "The ferry leaves at nine."}]})
     assert stored.status_code == 200
@@ -160,6 +181,14 @@ _OWN: dict[str, Callable[[Person], Awaitable[dict[str, Any]]]] = {
     "memory.forget": _kept,
     "memory.forget.preview": _kept,
     "memory.forgetting": _forgotten,
+    "memory.add": _plain({"conversation_id": "c1", "memories": [{"speaker": "Ada", "text": "The lock was mended."}]}),
+    "memory.search": _plain({"query": "Which lock was mended?"}),
+    "memory.context": _plain({"query": "Which lock was mended?"}),
+    "memory.get": _added,
+    "memory.history": _added,
+    "memory.update": _corrected_memory,
+    "memory.list": _to_list,
+    "memory.delete": _to_delete_memory,
     "keep_memory": _plain({"scope": "secrets", "key": "mill", "content": "The mill was sold."}),
     "recall_memory": _to_recall,
     "forget_memory": _kept_in_scope,
