@@ -17,9 +17,10 @@ from phronesis_contracts.orchestrator import PROGRESS
 from phronesis_contracts.service import KEY_REVOKED
 
 from . import console, openai
-from .auth.authentication import USER, Authenticator, OpenStreams, RateLimiter
+from .auth.authentication import Authenticator, OpenStreams, RateLimiter
 from .auth.handlers import BusKeys, bus_keys_router, keys_router
 from .auth.keyring import Keyring
+from .auth.keys import USER
 from .auth.ports import KeyStore
 from .auth.tickets import Tickets
 from .auth.tokens import IssuerKeys, TokenVerifier

@@ -51,6 +51,12 @@ def test_two_names_are_two_users(user: str, more: str) -> None:
         assert act_for(holder(), user).user != act_for(holder(), user + more).user
 
 
+def test_nobody_is_another_user_by_taking_the_name_that_theirs_was_turned_into() -> None:
+    ada = act_for(holder(), "Ada@example.com")
+    assert act_for(holder(), ada.user).user != ada.user
+    assert act_for(holder(), ada.user, known=True) == ada
+
+
 def test_an_administrator_gives_the_scope_to_keys_of_its_own_tenant_alone() -> None:
     admin = Principal(tenant="acme", user="owner", role=Role.ADMIN, key="k1")
     require_maker(admin, "acme", (ACT_FOR_USERS,))

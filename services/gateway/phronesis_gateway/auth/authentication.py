@@ -29,15 +29,13 @@ from phronesis_contracts.service import AUDITED
 from ..http.requests import parse_json
 from ..turns.submission import OWNER, owner_of
 from .keyring import Keyring
-from .keys import ACT_FOR_USERS, WRITE, is_secret, require_scope
+from .keys import ACT_FOR_USERS, USER, WRITE, is_secret, require_scope
 from .tickets import Tickets
 from .tokens import TokenVerifier
 
 _KEYS = 10_000
 _SHARE = 0.05
 """What a request for one of a program's users costs the program's key: twenty users may be as busy as one key."""
-USER = "Phronesis-User"
-"""Header that names the user whom a key acts for."""
 
 
 class RateLimiter:
@@ -163,7 +161,7 @@ class Authenticator:
         """The holder of the key that a ticket for `turn` was made with, or its user; raises as `by_headers` does."""
         key, user = self._tickets.holder(ticket, turn)
         who = await self._keyring.holder_of(key)
-        return self._counted(await self._keyring.acting(who, user) if user else who)
+        return self._counted(await self._keyring.acting(who, user, known=True) if user else who)
 
     async def by_id(self, key: str) -> Principal:
         """The holder of the key with this id, which was presented before; raises as `by_headers` does."""

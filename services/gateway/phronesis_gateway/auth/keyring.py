@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from phronesis_contracts import Forbidden, Principal, Unauthorized, Unavailable
 
-from .keys import Key, act_for, hash_secret, is_secret
+from .keys import USER, Key, act_for, hash_secret, is_secret
 from .ports import KeyStore
 
 log = logging.getLogger(__name__)
@@ -64,15 +64,15 @@ class Keyring:
         _require_valid(await self._found(caller.id, lambda: self._entered(caller)))
         return caller.principal
 
-    async def acting(self, who: Principal, user: str) -> Principal:
-        """The principal of a user that `who` acts for.
+    async def acting(self, who: Principal, user: str, *, known: bool = False) -> Principal:
+        """The principal of a user that `who` acts for; arguments as of `act_for`.
 
         Raises:
             Forbidden: the key may not act for users, or not for this one, who has more rights than a member.
             BadRequest: it is no name of a user.
             Unavailable: what the user holds is not remembered, and the store is down.
         """
-        acted = act_for(who, user)
+        acted = act_for(who, user, known=known)
         name, now = (acted.tenant, acted.user), self._clock()
         elevated, read_at = self._elevated.get(name, (False, now - FRESH))
         if now - read_at >= FRESH:
@@ -82,7 +82,7 @@ class Keyring:
             if len(self._elevated) > _REMEMBERED:
                 self._elevated.popitem(last=False)
         if elevated:
-            raise Forbidden("no key acts for a user with more rights than a member", field="Phronesis-User")
+            raise Forbidden("no key acts for a user with more rights than a member", field=USER)
         return acted
 
     def forget(self, id: str) -> None:

@@ -15,14 +15,16 @@ ACT_FOR_USERS = "act_for_users"
 """Scope of programs that have users of their own: each request names the user that it is made for."""
 ELEVATED = frozenset({Role.ADMIN, Role.EDITOR, Role.MAESTRO, Role.CURATOR, Role.EXECUTE})
 """Roles that no program acts in for a user, and whose holders it does not act for."""
+USER = "Phronesis-User"
+"""Header that names the user whom a key acts for."""
 _LONGEST_USER = 200
 OPERATOR = "operator"
 """Scope of those who run the platform: they make keys for any tenant."""
 PREFIX_LENGTH = 8
 """Characters of a secret that are kept to tell keys apart."""
 _SECRET = re.compile(r"phr_[A-Za-z0-9_-]{43}")
-_USER = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-"""A name that can stand in a subject."""
+_USER = re.compile(r"(?!u-[0-9a-f]{40}$)[a-z0-9][a-z0-9_-]{0,63}")
+"""A name that can stand in a subject, and is none that another name was turned into."""
 
 
 @dataclass(frozen=True)
@@ -116,23 +118,24 @@ def visible_tenant(who: Principal) -> str | None:
     return None if OPERATOR in who.scopes else who.tenant
 
 
-def act_for(who: Principal, user: str) -> Principal:
+def act_for(who: Principal, user: str, *, known: bool = False) -> Principal:
     """The principal of a user that the holder of a key acts for: in the key's tenant, with no more rights than a member's.
 
     Args:
         user: the program's own name for the user, such as an address or a number. A name that cannot stand in a subject becomes
             one that can, always the same.
+        known: whether it is the name of a principal already, as a ticket holds it.
 
     Raises:
         Forbidden: the key may not act for users.
         BadRequest: it is no name.
     """
     if ACT_FOR_USERS not in who.scopes:
-        raise Forbidden(f"this key may not act for users: it lacks the scope {ACT_FOR_USERS}", field="Phronesis-User")
+        raise Forbidden(f"this key may not act for users: it lacks the scope {ACT_FOR_USERS}", field=USER)
     plain = user.strip()
     if not plain or len(plain) > _LONGEST_USER or not plain.isprintable():
-        raise BadRequest(f"a user is named by 1 to {_LONGEST_USER} printable characters", field="Phronesis-User")
-    name = plain if _USER.fullmatch(plain) else f"u-{hashlib.sha256(plain.encode()).hexdigest()[:40]}"
+        raise BadRequest(f"a user is named by 1 to {_LONGEST_USER} printable characters", field=USER)
+    name = plain if known or _USER.fullmatch(plain) else f"u-{hashlib.sha256(plain.encode()).hexdigest()[:40]}"
     return Principal(
         tenant=who.tenant,
         user=name,
