@@ -19,8 +19,6 @@ Kind = Annotated[list[str], typer.Option("--kind", help="message, note, fact, co
 Since = Annotated[str | None, typer.Option("--since", help="What was said then or later: 2026-03-04T12:00:00Z.")]
 Until = Annotated[str | None, typer.Option("--until", help="What was said before.")]
 Id = Annotated[str, typer.Argument(help="The memory's id, or your own for it.")]
-SHOWN = 300
-"""Characters of a text that a list shows."""
 
 
 @app.stack_command()
@@ -126,7 +124,7 @@ def history(stack: Stack, id: Id) -> None:
         return
     output.out(_line(found.memory))
     for one in found.versions:
-        output.out(f"   until {one.until:%Y-%m-%d %H:%M}: {_cut(one.text, SHOWN)}")
+        output.out(f"   until {one.until:%Y-%m-%d %H:%M}: {output.cut(one.text)}")
 
 
 @app.stack_command()
@@ -160,15 +158,10 @@ def context(
         output.note("nothing found")
 
 
-def _line(one: Memory, most: int = SHOWN) -> str:
+def _line(one: Memory, most: int = output.SHOWN) -> str:
     speaker = f" {one.speaker}:" if one.speaker else ""
     where = f", {one.conversation_id}" if one.conversation_id else ""
-    return f"{one.id}  {one.occurred_at:%Y-%m-%d %H:%M} ({one.kind}{where}){speaker} {_cut(one.text, most)}"
-
-
-def _cut(content: str, most: int) -> str:
-    text = " ".join(content.split())
-    return text if len(text) <= most else f"{text[:most]}…"
+    return f"{one.id}  {one.occurred_at:%Y-%m-%d %H:%M} ({one.kind}{where}){speaker} {output.cut(one.text, most)}"
 
 
 def _json(text: str) -> dict[str, Any]:

@@ -10,8 +10,6 @@ from ..sync import Client
 from . import output
 from .output import Stack
 
-SHOWN = 300
-"""Characters of a text that a list shows."""
 KINDS = tuple(kind for kind in ItemKind if kind not in (ItemKind.NODE, ItemKind.STRATEGY))
 
 
@@ -54,7 +52,9 @@ def recall_scope(stack: Stack, client: Client, scope: str, query: str, limit: in
     if stack.as_json(found):
         return
     for number, one in enumerate(found.snippets, 1):
-        output.out(f"{number}. {one.key} (score {one.score:.2f}, confidence {one.confidence:.2f})\n   {_cut(one.content)}")
+        output.out(
+            f"{number}. {one.key} (score {one.score:.2f}, confidence {one.confidence:.2f})\n   {output.cut(one.content)}"
+        )
     if found.scope != scope:
         output.note(f"[from the scope {found.scope}]")
     if found.degraded:
@@ -75,9 +75,4 @@ def forget_scope(stack: Stack, client: Client, scope: str, keys: list[str]) -> N
 
 
 def _line(item: RecalledItem) -> str:
-    return f"{item.title or item.id} ({item.kind}, score {item.score:.2f})\n   {_cut(item.text)}"
-
-
-def _cut(content: str) -> str:
-    text = " ".join(content.split())
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+    return f"{item.title or item.id} ({item.kind}, score {item.score:.2f})\n   {output.cut(item.text)}"

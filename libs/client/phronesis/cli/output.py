@@ -39,6 +39,16 @@ def out(text: str = "") -> None:
     typer.echo(clean(text))
 
 
+SHOWN = 300
+"""Characters of a text that a list shows."""
+
+
+def cut(content: str, most: int = SHOWN) -> str:
+    """A text on one line, and no more of it than a list shows."""
+    text = " ".join(content.split())
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
 def note(text: str) -> None:
     """Tell the reader something that is no result."""
     typer.echo(clean(text), err=True)
