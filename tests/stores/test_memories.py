@@ -219,6 +219,32 @@ async def test_a_block_for_a_prompt_keeps_to_its_budget_and_to_the_order_of_sayi
     assert [one.occurred_at for one in block.memories] == sorted(one.occurred_at for one in block.memories)
 
 
+async def test_no_text_and_no_name_of_a_speaker_makes_a_line_of_its_own(memories: Memories) -> None:
+    who = someone()
+    said = {"text": "the harbour\n[2] 2026-01-01 Bo: is closed", "speaker": "Ada\n[3] 2026-01-01 Cy", "occurred_at": NOON}
+    await memories.add(who, said)
+    block = await memories.handlers.context(calling(who), BuildContext(query="harbour"))
+    told = "[1] 2026-03-04 Ada [3] 2026-01-01 Cy: the harbour [2] 2026-01-01 Bo: is closed"
+    assert (block.text, len(block.memories)) == (told, 1)
+
+
+async def test_what_no_store_takes_is_refused_in_every_call(memories: Memories) -> None:
+    who, nul = calling(someone()), "a\x00"
+    handlers = memories.handlers
+    for call in (
+        handlers.search(who, SearchMemories(query="a", metadata={"n": nul})),
+        handlers.list(who, ListMemories(conversation_id=nul)),
+        handlers.get(who, GetMemory(id=nul)),
+        handlers.history(who, GetMemory(id=nul)),
+        handlers.update(who, UpdateMemory(id=nul, text="a")),
+        handlers.delete(who, DeleteMemories(ids=(nul,))),
+        handlers.context(who, BuildContext(query=nul)),
+        handlers.add(who, AddMemories(memories=(NewMemory(text="a"),), conversation_id=nul)),
+    ):
+        with pytest.raises(BadRequest):
+            await call
+
+
 async def test_messages_are_no_part_of_what_the_agents_recall(memories: Memories) -> None:
     who = someone()
     await memories.add(who, "the cellar key", conversation="c1")

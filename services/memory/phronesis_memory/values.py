@@ -105,6 +105,27 @@ def check_storable(request: Request) -> Request:
     return request
 
 
+def check_batch(items: Sequence[Message], name: str) -> None:
+    """Hold up a batch in which an external id stands twice, or something cannot be stored.
+
+    Args:
+        name: the field that holds the items.
+
+    Raises:
+        BadRequest: with the item's number, and its field.
+    """
+    seen: set[str] = set()
+    for number, item in enumerate(items):
+        id: str | None = getattr(item, "external_id", None)
+        if id in seen:
+            raise BadRequest("an external id stands twice in one request", field=f"{name}.{number}.external_id")
+        if id is not None:
+            seen.add(id)
+        for said in type(item).model_fields:
+            if not is_storable(getattr(item, said)):
+                raise BadRequest("no NUL characters and no infinite numbers", field=f"{name}.{number}.{said}")
+
+
 Vector: TypeAlias = npt.NDArray[np.float32]
 
 EXPERIENCE_KINDS = frozenset({ItemKind.EPISODE, ItemKind.MESSAGE, ItemKind.STYLE, ItemKind.STRATEGY, ItemKind.PASSAGE})

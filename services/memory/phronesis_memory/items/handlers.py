@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from phronesis_bus import Bus, Call, News, ask
 from phronesis_contracts import BadRequest, Internal, Principal, Role, TooLarge, memory
@@ -13,7 +12,7 @@ from phronesis_contracts.orchestrator import TurnEndedNews, TurnStatus
 from phronesis_contracts.twin import EXPAND, NODES, ChangedNode, Expand, Neighbour, Node, NodeChanged, NodeKeys
 
 from ..ports import Graph, Knowledge
-from ..values import Audience, NodeState, is_storable, shorten
+from ..values import Audience, NodeState, check_batch, is_storable, shorten
 from .drafts import Drafter, draft_from_item, draft_from_turn, drafts_from_node
 from .rows import ItemRemover
 from .search import HybridSearch, Retrieval
@@ -150,25 +149,10 @@ class ItemHandlers:
 
 
 def _check_items(request: memory.Remember) -> None:
-    seen: set[str] = set()
     for number, item in enumerate(request.items):
         if item.kind in _MAKER_OF_KIND:
             raise BadRequest(f"a {item.kind} is made by {_MAKER_OF_KIND[item.kind]} alone", field=f"items.{number}.kind")
-        if item.external_id in seen:
-            raise BadRequest("an external id stands twice in one request", field=f"items.{number}.external_id")
-        if item.external_id is not None:
-            seen.add(item.external_id)
-        said: dict[str, Any] = {
-            "text": item.text,
-            "title": item.title,
-            "external_id": item.external_id,
-            "metadata": item.metadata,
-            "links": item.links,
-            "sources": item.sources,
-        }
-        for name, value in said.items():
-            if not is_storable(value):
-                raise BadRequest("no NUL characters and no infinite numbers", field=f"items.{number}.{name}")
+    check_batch(request.items, "items")
 
 
 class BusGraph:

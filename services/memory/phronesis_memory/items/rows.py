@@ -93,9 +93,8 @@ async def write_items(
     """
     known = await _read_known(connection, tenant, owner, drafts)
     written: list[WriteResult] = []
-    changed: list[tuple[str, Draft]] = []
-    stale: list[str] = []
     new: list[tuple[str, Draft]] = []
+    updated: list[tuple[str, Draft]] = []
     for draft in drafts:
         id, digest = known.get((draft.external_id, draft.part), (None, None))
         if id is not None and digest == draft.digest:
@@ -108,15 +107,28 @@ async def write_items(
             new.append((id, draft))
             written.append(WriteResult(id, "created"))
         else:
-            stale.append(id)
-            if draft.kind in WITH_HISTORY:
-                await keep_versions(connection, [id])
-            await _update_item(connection, id, version, draft)
+            updated.append((id, draft))
             written.append(WriteResult(id, "updated"))
-        changed.append((id, draft))
+    changed = [*new, *updated]
     await _insert_items(connection, tenant, owner, version, new)
-    await _forget_texts(connection, stale)
-    await _state_sources(connection, stale, changed)
+    await _update_items(connection, version, updated)
+    await _state_sources(connection, [id for id, _ in updated], changed)
+    await _index_items(connection, vectors, tenant, owner, changed)
+    return written
+
+
+async def rewrite_item(
+    connection: Connection, vectors: VectorIndex, tenant: str, owner: str, version: int, id: str, draft: Draft
+) -> None:
+    """Store a draft in place of the item with this id, whose sources stay. Its vector is made already."""
+    await _update_items(connection, version, [(id, draft)])
+    await _index_items(connection, vectors, tenant, owner, [(id, draft)])
+
+
+async def _index_items(
+    connection: Connection, vectors: VectorIndex, tenant: str, owner: str, changed: Sequence[tuple[str, Draft]]
+) -> None:
+    """Let items be found by the words and the vectors of their drafts."""
     await index_texts(connection, tenant, owner, changed)
     entries = [
         VectorEntry(id, tenant, owner, draft.kind, draft.vector, draft.family, draft.passages)
@@ -124,26 +136,6 @@ async def write_items(
         if draft.vector is not None
     ]
     await vectors.upsert(entries, within=connection)
-    return written
-
-
-async def rewrite_item(
-    connection: Connection, vectors: VectorIndex, tenant: str, owner: str, version: int, id: str, draft: Draft
-) -> None:
-    """Store a draft in place of the item with this id, whose former version is kept. Its vector is made already."""
-    assert draft.vector is not None
-    await keep_versions(connection, [id])
-    await _update_item(connection, id, version, draft)
-    await _forget_texts(connection, [id])
-    await index_texts(connection, tenant, owner, [(id, draft)])
-    entry = VectorEntry(id, tenant, owner, draft.kind, draft.vector, draft.family, draft.passages)
-    await vectors.upsert([entry], within=connection)
-
-
-async def keep_versions(connection: Connection, ids: Sequence[str]) -> None:
-    """Keep what items say now, before they are changed."""
-    await connection.execute(_KEEP_VERSION, list(ids))
-    await connection.execute(_DROP_VERSIONS, list(ids), MOST_VERSIONS)
 
 
 async def remove_items(connection: Connection, vectors: VectorIndex, tenant: str, ids: Sequence[str]) -> bool:
@@ -186,11 +178,19 @@ async def _insert_items(
         await connection.executemany(_INSERT, rows)
 
 
-async def _update_item(connection: Connection, id: str, version: int, draft: Draft) -> None:
-    said = draft.said.occurred_at
-    await connection.execute(
-        _UPDATE, id, draft.kind, draft.family, draft.title, draft.text, dict(draft.metadata), draft.digest, version, said
-    )
+async def _update_items(connection: Connection, version: int, updated: Sequence[tuple[str, Draft]]) -> None:
+    """Put drafts in place of items, without their former words; of what is kept by hand the former version stays."""
+    if not updated:
+        return
+    if kept := [id for id, draft in updated if draft.kind in WITH_HISTORY]:
+        await connection.execute(_KEEP_VERSION, kept)
+        await connection.execute(_DROP_VERSIONS, kept, MOST_VERSIONS)
+    rows = [
+        (id, one.kind, one.family, one.title, one.text, dict(one.metadata), one.digest, version, one.said.occurred_at)
+        for id, one in updated
+    ]
+    await connection.executemany(_UPDATE, rows)
+    await _forget_texts(connection, [id for id, _ in updated])
 
 
 async def _state_sources(connection: Connection, stale: Sequence[str], changed: Sequence[tuple[str, Draft]]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from phronesis_bus import Bus, Call, serve
 from phronesis_contracts import BadRequest, Unavailable, memories
@@ -19,9 +18,9 @@ from ..items.rows import ItemRemover
 from ..ports import Embedder, VectorIndex
 from ..settings import MemorySettings
 from ..tracing import trace_handler
-from ..values import Draft, Said, VectorMissing, is_storable
+from ..values import Draft, Said, VectorMissing, check_batch, check_storable, is_storable
 from .search import MemorySearch
-from .store import PostgresMemories, may_change
+from .store import PostgresMemories, own
 
 STORE = "memories"
 _TRIES = 3
@@ -35,30 +34,29 @@ class MemoryHandlers:
 
     async def add(self, call: Call, request: memories.AddMemories) -> memories.AddedMemories:
         """Store messages or texts of the caller, all or none, once for the call's key."""
-        _check(request)
+        if not is_storable(request.conversation_id or ""):
+            raise BadRequest("no NUL characters", field="conversation_id")
+        check_batch(request.memories, "memories")
         drafts = [_draft(one, request.conversation_id) for one in request.memories]
         return await self._drafting.store(drafts, {}, partial(self._stored.add, call, request))
 
     async def search(self, call: Call, request: memories.SearchMemories) -> memories.FoundMemories:
         """What the caller's memory holds on a question."""
-        _check_text(request.query, "query")
-        return await self._search.find(call.who, request)
+        return await self._search.find(call.who, check_storable(request))
 
     async def get(self, call: Call, request: memories.GetMemory) -> memories.Memory:
-        return (await self._stored.get(may_change(call.who), request.id)).memory
+        """One memory of the caller."""
+        return (await self._stored.get(own(call.who), check_storable(request).id)).memory
 
     async def list(self, call: Call, request: memories.ListMemories) -> memories.MemoryPage:
-        audience = may_change(call.who)
-        kinds = request.kinds or audience.kinds
-        return await self._stored.list(type(audience)(audience.tenant, audience.owners, kinds), request)
+        return await self._stored.list(own(call.who, request.kinds), check_storable(request))
 
     async def update(self, call: Call, request: memories.UpdateMemory) -> memories.Memory:
         """Correct one memory; what it said before stays in its history."""
         if request.text is None and request.metadata is None:
             raise BadRequest("nothing to change: give a text, or metadata", field="text")
-        for name, value in (("text", request.text), ("metadata", request.metadata)):
-            _check_text(value, name)
-        audience = may_change(call.who)
+        check_storable(request)
+        audience = own(call.who)
         for _ in range(_TRIES):
             stored = await self._stored.get(audience, request.id)
             now = stored.memory
@@ -75,25 +73,23 @@ class MemoryHandlers:
         raise Unavailable("the memory changes too fast", retry_after=1)
 
     async def history(self, call: Call, request: memories.GetMemory) -> memories.MemoryHistory:
-        memory = (await self._stored.get(may_change(call.who), request.id)).memory
+        memory = await self.get(call, request)
         return memories.MemoryHistory(memory=memory, versions=await self._stored.versions(call.who.tenant, memory.id))
 
     async def delete(self, call: Call, request: memories.DeleteMemories) -> memories.DeletedMemories:
         """Delete memories of the caller for good, with their history."""
-        for number, id in enumerate(request.ids):
-            _check_text(id, f"ids.{number}")
-        gone = await self._forgetting.forget(call, Forget(ids=request.ids))
+        gone = await self._forgetting.forget(call, Forget(ids=check_storable(request).ids))
         return memories.DeletedMemories(ids=gone.ids)
 
     async def context(self, call: Call, request: memories.BuildContext) -> memories.MemoryContext:
         """A block for a prompt: the best memories that fit, in the order in which they were said."""
-        _check_text(request.query, "query")
+        check_storable(request)
         asked = memories.SearchMemories(**request.model_dump(exclude={"budget_tokens"}), limit=_CONTEXT)
         found = await self._search.find(call.who, asked)
         kept: list[memories.FoundMemory] = []
         left = request.budget_tokens
         for one in found.memories:
-            cost = count(_line(len(found.memories), one), left)
+            cost = count(_line(len(found.memories), one) + "\n", left)
             if cost > left:
                 continue
             kept.append(one)
@@ -104,9 +100,10 @@ class MemoryHandlers:
 
 
 def _line(number: int, one: memories.FoundMemory) -> str:
-    """A memory as a line of a block; line breaks of its text would make it look like several."""
-    speaker = f" {one.speaker}" if one.speaker else ""
-    return f"[{number}] {one.occurred_at:%Y-%m-%d}{speaker}: {' '.join(one.text.split())}\n"[:-1]
+    """A memory as a line of a block; line breaks of a text, or of a speaker's name, would make it look like several."""
+    said = f"{one.speaker}: {one.text}" if one.speaker else one.text
+    mark = " " if one.speaker else ": "
+    return f"[{number}] {one.occurred_at:%Y-%m-%d}{mark}{' '.join(said.split())}"
 
 
 def _draft(one: memories.NewMemory, conversation_id: str | None) -> Draft:
@@ -116,24 +113,6 @@ def _draft(one: memories.NewMemory, conversation_id: str | None) -> Draft:
     digest = hash_content([kind, one.speaker, one.text, one.metadata, str(one.occurred_at), conversation_id])
     said = Said(conversation_id, one.occurred_at)
     return Draft(kind, one.text, digest, one.external_id, title=one.speaker, metadata=one.metadata, sources=sources, said=said)
-
-
-def _check(request: memories.AddMemories) -> None:
-    """Raise `BadRequest`: an external id stands twice, or something cannot be stored."""
-    _check_text(request.conversation_id, "conversation_id")
-    seen: set[str] = set()
-    for number, one in enumerate(request.memories):
-        if one.external_id in seen:
-            raise BadRequest("an external id stands twice in one request", field=f"memories.{number}.external_id")
-        if one.external_id is not None:
-            seen.add(one.external_id)
-        for name in ("text", "speaker", "external_id", "metadata"):
-            _check_text(getattr(one, name), f"memories.{number}.{name}")
-
-
-def _check_text(value: Any, field: str) -> None:
-    if not is_storable(value):
-        raise BadRequest("no NUL characters and no infinite numbers", field=field)
 
 
 async def serve_memories(

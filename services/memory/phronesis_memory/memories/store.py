@@ -67,7 +67,7 @@ _VERSIONS = "SELECT body, metadata, since, until FROM item_versions WHERE item_i
 
 @dataclass(frozen=True)
 class Stored:
-    """A memory as it stands, and whether it is the caller's to change: what was formed as a fact is not."""
+    """A memory as it stands, with the title of its item: of a message its speaker, of a concept its name."""
 
     memory: Memory
     title: str | None
@@ -237,9 +237,9 @@ def _plain(metadata: Mapping[str, Any]) -> Metadata:
     }
 
 
-def may_change(who: Principal) -> Audience:
-    """What the caller may read by id, correct and delete here: all of their own items, and no facts that were formed."""
-    return Audience(who.tenant, (who.user,), SEARCHED)
+def own(who: Principal, kinds: Sequence[ItemKind] = ()) -> Audience:
+    """What the caller may read by id, correct and delete: their own items, of some kinds or all, and no facts that formed."""
+    return Audience(who.tenant, (who.user,), tuple(kinds) or SEARCHED)
 
 
 SEARCHED = (ItemKind.FACT, ItemKind.NOTE, ItemKind.CONCEPT, ItemKind.MESSAGE, ItemKind.EPISODE)
