@@ -46,7 +46,7 @@ async def test_none_of_a_hundred_ordinary_requests_is_declined_where_there_is_a_
 async def test_without_a_model_they_are_declined_with_that_reason(asker: Asker) -> None:
     assert asker.reasoner is RULES
     said = {text: await asker.say(text) for text in COMPOSED}
-    reasons = ("a language model is needed", "Sprachmodell")
+    reasons = ("I need a language model", "Sprachmodell")
     assert {text: told for text, told in said.items() if not any(reason in told for reason in reasons)} == {}
 
 
@@ -54,4 +54,4 @@ async def test_where_the_model_fails_that_is_the_reason(asker: Asker) -> None:
     async with groq_server() as server, reasoning(server, budget=6_000) as model:
         server.fail("any", Fault(status=500, times=50))
         told = await asker.of("dialogue", reasoner=model).say("Write a short poem about bridges")
-    assert told == "To draft something, the language model is needed, and it did not answer this time. Please ask again later."
+    assert told == "I need the language model to draft something, and it did not answer this time. Please ask again later."

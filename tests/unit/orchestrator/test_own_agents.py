@@ -99,7 +99,7 @@ async def test_an_agent_that_does_not_read_documents_leaves_attachments_out_and_
 @pytest.mark.parametrize("text", ["What is my name?", "Remember that I like tea."])
 async def test_what_is_a_matter_of_memory_is_declined_by_an_agent_that_reads_none(text: str) -> None:
     said, _ = await answered(text, agent(sources=["documents"]))
-    assert said.user_response.startswith("That is a matter of your memory, which I do not read.")
+    assert said.user_response.startswith("That would be in your memory, which I do not read.")
 
 
 class Shipyard:
@@ -128,7 +128,7 @@ async def test_what_is_a_matter_of_the_twin_is_declined_without_a_word_of_it(tex
     around = FakeNeighbours(profiles={"dialogue": agent(sources=["memory", "documents"])}, memory=EMPTY)
     end = await Stage(RULES, around, vocabularies=Vocabularies(Shipyard())).run(claim(text))
     assert isinstance(end, Completed), end
-    told = "That is a matter of the records, which I do not read. I answer from your memory and what you attach here."
+    told = "That would be in the records, which I do not read. I answer from your memory and what you attach here."
     assert end.reply.user_response == told
     assert {subject.partition(".")[0] for subject, _, _ in around.questions} <= {"memory"}
 

@@ -101,14 +101,17 @@ _TYPES_NAMED = 6
 
 def _unknown(plan: Unknown, words: Wording) -> Written:
     detail = plan.detail
-    type = detail.get("type")
-    of = words.phrase("unknown/of", type=words.type(type)) if type in [one.name for one in words.schema.view.types] else ""
+    known = {one.name for one in words.schema.view.types}
+    type = words.type(detail["type"]) if detail.get("type") in known else ""
+    of = words.phrase("unknown/of", type=type) if type else ""
     covered = words.phrase("unknown/covered", covered=detail["covered"]) if detail.get("covered") else ""
     asked = plan.words or detail.get("property", "")
     chooses = plan.reason == "words" and bool(plan.choices)
     unnamed = plan.reason == "property" and not asked
-    key = "words_choices" if chooses else "property_unnamed" if unnamed else plan.reason
-    said = words.sentence(f"unknown/{key}", words=asked, of=of, covered=covered, years=detail.get("years", asked))
+    no_data = plan.reason == "empty" and not asked and type
+    key = "words_choices" if chooses else "property_unnamed" if unnamed else "empty_type" if no_data else plan.reason
+    years = detail.get("years", asked)
+    said = words.sentence(f"unknown/{key}", words=asked, of=of, covered=covered, years=years, type=type)
     rows = tuple({words.property(None, "name"): one.name} for one in plan.choices)
     choices = words.lines(f"{one.name} ({words.type(one.type, one.level, 1)})" for one in plan.choices)
     return Written(f"{said}\n\n{choices}" if choices else said, rows=rows, charts=(draw_table(said, rows),) if rows else ())

@@ -359,7 +359,7 @@ async def test_what_only_comes_near_is_not_told_as_the_answer() -> None:
     near = AnsweredFacts(known=False, understood=True, near=(ORANGE,))
     reply = await answered("what is my blood type?", FakeNeighbours(memory=NOTHING, owners={ASK_FACTS.subject: near}))
     assert reply.user_response == (
-        "You have not told me that in so many words. The nearest I know: You said: orange is the colour now."
+        "You have not told me exactly that. The closest I know: You said: orange is the colour now."
     )
 
 
@@ -390,7 +390,7 @@ async def test_a_row_without_what_is_asked_for_is_told_as_no_more_than_near() ->
     neighbours = FakeNeighbours(memory=NOTHING, documents={"m1": document(STAFF, "staff.csv")})
     reply = await answered("What is Lars Holt's phone number?", neighbours, ("m1",))
     assert reply.user_response == (
-        "“staff.csv” does not say that in so many words. The nearest that it says:\n\n"
+        "“staff.csv” does not say that directly. The closest it comes:\n\n"
         "**staff.csv**: name: Lars Holt; team: Sales; start: 2021-09-15; room: A03.\n\n"
         "Quoted from the sources; no language model was used."
     )
@@ -424,7 +424,7 @@ async def test_the_nearest_sentence_of_a_document_is_told_as_no_more_than_that()
     neighbours = FakeNeighbours(memory=NOTHING, documents=LEASE, owners=comparing(Pets=0.5, rent=0.2))
     reply = await answered("may I keep a hamster?", neighbours, ("m1",))
     assert reply.user_response == (
-        "“lease.txt” does not say that in so many words. The nearest that it says:\n\n"
+        "“lease.txt” does not say that directly. The closest it comes:\n\n"
         "**lease.txt**: Pets are not allowed. The lease runs until 30 June 2030.\n\n"
         "Quoted from the sources; no language model was used."
     )
@@ -441,7 +441,7 @@ async def test_a_sentence_that_shares_the_words_is_only_near_where_another_means
     letter = document("The lease is kept in the office. You may leave after two years.", "letter.txt")
     neighbours = FakeNeighbours(memory=NOTHING, documents={"m1": letter}, owners=comparing(kept=0.2, leave=0.6))
     reply = await answered("is the lease kept?", neighbours, ("m1",))
-    assert reply.user_response.startswith("“letter.txt” does not say that in so many words.")
+    assert reply.user_response.startswith("“letter.txt” does not say that directly.")
     assert "You may leave after two years." in reply.user_response
 
 
@@ -450,7 +450,7 @@ async def test_without_the_meaning_of_sentences_nothing_is_taken_for_near() -> N
     reply = await answered("would hamsters be fine?", neighbours, ("m1",))
     assert "documents" in reply.degraded
     assert "hamster" not in reply.user_response
-    assert "does not say that in so many words" not in reply.user_response
+    assert "does not say that directly" not in reply.user_response
 
 
 async def test_a_number_that_counts_something_else_does_not_answer_how_many() -> None:

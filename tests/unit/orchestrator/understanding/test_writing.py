@@ -179,7 +179,7 @@ def test_the_first_is_named_and_ties_are_named_together() -> None:
     first = member("v1", "Mary Rose", value=9.0)
     one = said(Finding(rows=(first,), total=3, known=2, unknown=1), plan)
     assert one.text == "In 2023, of 2 vessels, **Mary Rose** has the highest price: **€9 million**."
-    assert one.insights == ("For 1 of 3 it is not published; it is not ranked.",)
+    assert one.insights == ("1 of 3 is not ranked, because its value is not published.",)
     two = said(Finding(rows=(first, member("v2", "Vasa", value=9.0)), total=2, known=2), plan)
     assert two.text == "In 2023, of 2 vessels, **Mary Rose and Vasa** have the highest price: **€9 million** each."
 
@@ -273,11 +273,11 @@ def test_a_change_has_what_was_and_what_is() -> None:
 
 def test_a_concept_is_told_from_the_ontology() -> None:
     assert said(Finding(), Coverage(about="concept", type="Vessel", property="state")).text == (
-        "“state” is what is on record of vessels. Its values are, in their order: Sound, Worn and Wrecked."
+        "“state” is a property of vessels. Its values, in order: Sound, Worn and Wrecked."
     )
     assert "- built at yards" in said(Finding(), Coverage(about="concept", type="Vessel")).text
     assert said(Finding(), Coverage(about="concept", term="BUILT_AT")).text == (
-        "“built at” (BUILT_AT) leads from vessels (Vessel) to yards (Yard)."
+        "“built at” (BUILT_AT) links vessels (Vessel) to yards (Yard)."
     )
     assert said(Finding(), Coverage(about="concept", term="ChainBreak")).text.startswith("ChainBreak is a kind of gap")
     assert said(Finding(), Coverage(about="concept", term="types")).text.startswith("The ontology has **")
@@ -296,8 +296,16 @@ def test_every_reason_talk_and_task_has_a_sentence(language: str) -> None:
         assert said(None, Compose(task=task, text="x"), language).text
 
 
+@pytest.mark.parametrize(
+    ("language", "said"), [("en", "There are no vessels on record yet."), ("de", "Es sind noch keine Schiffe verzeichnet.")]
+)
+def test_a_type_without_any_data_is_named(language: str, said: str) -> None:
+    written = write(None, Unknown(reason="empty", detail={"type": "Vessel"}), SCHEMA, language)
+    assert written.text == said
+
+
 def test_too_much_asks_to_narrow_it_down() -> None:
-    assert said(Finding(outcome="too_many", total=5000), Select(of=FLEET)).text.startswith("That are 5,000 entries")
+    assert said(Finding(outcome="too_many", total=5000), Select(of=FLEET)).text.startswith("That would be 5,000 entries")
 
 
 def keys(content: Mapping[str, Any], path: str = "") -> Iterator[str]:
