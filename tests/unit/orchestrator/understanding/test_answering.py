@@ -358,9 +358,7 @@ async def test_yes_forgets_nothing_that_was_not_shown_before() -> None:
 async def test_what_only_comes_near_is_not_told_as_the_answer() -> None:
     near = AnsweredFacts(known=False, understood=True, near=(ORANGE,))
     reply = await answered("what is my blood type?", FakeNeighbours(memory=NOTHING, owners={ASK_FACTS.subject: near}))
-    assert reply.user_response == (
-        "You have not told me exactly that. The closest I know: You said: orange is the colour now."
-    )
+    assert reply.user_response == ("You have not told me exactly that. The closest I know: You said: orange is the colour now.")
 
 
 STAFF = "name,team,start,room\nMei Lin,Design,2020-01-02,B12\nAmara Oke,Design,2019-03-01,B14\nLars Holt,Sales,2021-09-15,A03"
