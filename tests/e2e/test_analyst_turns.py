@@ -20,7 +20,7 @@ from tests.support.production import SERVERS
 from tests.support.sample_portfolio import OTHERS, YEAR, few_projects
 from tests.support.stack import running
 
-pytestmark = [pytest.mark.verify, pytest.mark.any_store, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.verify, pytest.mark.timeout(240)]
 
 CHAT = "/api/v1/chat/message"
 COUNT = "MATCH (p:EntityProject) WHERE p.year = $year AND p.level = 'L3' RETURN count(p) AS projects"

@@ -12,7 +12,7 @@ from tests.e2e.commands import command
 from tests.support import approving
 from tests.support.approving import APPROVALS, Desk
 
-pytestmark = [pytest.mark.verify, pytest.mark.any_store, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.verify, pytest.mark.timeout(300)]
 
 
 @pytest.fixture(scope="module")

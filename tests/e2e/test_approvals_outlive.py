@@ -9,7 +9,7 @@ import pytest
 from tests.support import approving
 from tests.support.approving import Desk, restarted
 
-pytestmark = [pytest.mark.verify, pytest.mark.any_store, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.verify, pytest.mark.timeout(600)]
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from tests.support.people import Person, Town
 from tests.support.sample_portfolio import PROGRAMME
 from tests.support.stack import RunningStack
 
-pytestmark = [pytest.mark.verify, pytest.mark.any_store, pytest.mark.timeout(1_000)]
+pytestmark = [pytest.mark.verify, pytest.mark.timeout(1_000)]
 
 
 @asynccontextmanager

@@ -14,7 +14,7 @@ from phronesis_samples.institute import sample
 from tests.support.browser import NoBrowser, Page, window
 from tests.support.people import Person, Town
 
-pytestmark = [pytest.mark.verify, pytest.mark.any_store, pytest.mark.timeout(1_000)]
+pytestmark = [pytest.mark.verify, pytest.mark.timeout(1_000)]
 """Where there is no browser yet, the first test installs one."""
 
 _numbers = count(1)

@@ -135,7 +135,6 @@ async def test_the_session_of_discuss_reads_the_second_versions_alone(everybody:
     assert await listed() == {f"serve graph.v2.constitution.{layer}.list" for layer in ("foundation", "vision")}
 
 
-@pytest.mark.any_store
 @pytest.mark.verify
 @EACH
 @pytest.mark.req("O-229", "O-346")

@@ -86,6 +86,7 @@ async def test_nothing_is_left_of_a_deleted_conversation_in_any_store(stack: Run
 
 
 @pytest.mark.verify
+@pytest.mark.stores
 async def test_a_turn_that_runs_while_its_conversation_is_deleted_leaves_nothing(stack: RunningStack, somebody: Person) -> None:
     marker = f"kingfisher{uuid4().hex[:12]}"
     conversation = (await somebody.reply(f"Tell me of the {marker}."))["conversation_id"]
@@ -108,6 +109,7 @@ async def test_a_turn_that_runs_while_its_conversation_is_deleted_leaves_nothing
 
 
 @pytest.mark.verify
+@pytest.mark.stores
 async def test_nothing_is_left_of_a_deleted_profile(stack: RunningStack, somebody: Person) -> None:
     marker = f"kingfisher{uuid4().hex[:12]}"
     profile = "/api/v1/profile"

@@ -18,7 +18,7 @@ from tests.support.people import TURNS, Person, Town
 from tests.support.production import GRAPH
 from tests.support.stack import RunningStack
 
-pytestmark = [pytest.mark.verify, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.verify, pytest.mark.stores, pytest.mark.timeout(180)]
 
 LONGEST = 10.0
 """Seconds in which a turn is answered while a store hangs."""

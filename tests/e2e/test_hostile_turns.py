@@ -14,7 +14,7 @@ from tests.support.hostile_urls import HostileUrl, hostile_urls
 from tests.support.people import MESSAGES, TURNS, Person
 from tests.support.stack import RunningStack
 
-pytestmark = [pytest.mark.verify, pytest.mark.any_store, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.verify, pytest.mark.timeout(300)]
 
 FILES = {file.id: file for file in hostile_files()}
 READABLE_AT_THE_DOOR = (

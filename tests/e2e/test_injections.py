@@ -12,7 +12,7 @@ from tests.support.approving import AGENT, APPROVALS
 from tests.support.injected import CARRIERS, Place, described, phrases
 from tests.support.obedience import PHRASES
 
-pytestmark = [pytest.mark.verify, pytest.mark.any_store, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.verify, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")

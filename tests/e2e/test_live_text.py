@@ -13,7 +13,7 @@ from tests.support import approving
 from tests.support.approving import Desk
 from tests.support.groq_server import Fault
 
-pytestmark = [pytest.mark.verify, pytest.mark.any_store, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.verify, pytest.mark.timeout(300)]
 LONG = "The reply goes on and on, sentence after sentence. " * 30
 
 

@@ -15,7 +15,7 @@ from tests.support.people import Person, town
 from tests.support.production import SERVERS
 from tests.support.stack import RunningStack, running
 
-pytestmark = [pytest.mark.verify, pytest.mark.any_store, pytest.mark.timeout(3_000)]
+pytestmark = [pytest.mark.verify, pytest.mark.timeout(3_000)]
 CONVERSATIONS = {
     "dialogue": ("What is the name of the person who asks you this?",),
     "noor": ("How many projects are there?",),

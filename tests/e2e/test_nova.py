@@ -18,7 +18,7 @@ from tests.support.groq_server import Fault
 from tests.support.people import Person
 from tests.support.tasks import ended, task
 
-pytestmark = [pytest.mark.verify, pytest.mark.any_store, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.verify, pytest.mark.timeout(300)]
 
 REPORT = {"title": "What was found", "text": "All of it is here.", "used": ["look"]}
 

@@ -10,7 +10,7 @@ import pytest
 from tests.support.people import Person, Town
 from tests.support.sample_portfolio import few_projects
 
-pytestmark = [pytest.mark.verify, pytest.mark.any_store, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.verify, pytest.mark.timeout(300)]
 
 AGENTS = "/api/v1/agents"
 LIBRARIAN: dict[str, Any] = {

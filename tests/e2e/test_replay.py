@@ -12,7 +12,7 @@ from tests.support.stack import RunningStack
 
 from .commands import command
 
-pytestmark = [pytest.mark.verify, pytest.mark.any_store, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.verify, pytest.mark.timeout(300)]
 
 QUESTION = "What is the Geological Disposal Facility programme for?"
 

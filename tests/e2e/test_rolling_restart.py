@@ -15,7 +15,7 @@ from tests.support.previous import is_ancestor, previous_module, previous_python
 
 from .rolling.run import FIRST, SECOND, running
 
-pytestmark = [pytest.mark.verify, pytest.mark.any_store]
+pytestmark = [pytest.mark.verify]
 
 _WHERE = """
 import importlib, sys

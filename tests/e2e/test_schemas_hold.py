@@ -13,7 +13,7 @@ from scripts.openapi import document
 from tests.support.api_samples import taught
 from tests.support.people import Town
 
-pytestmark = [pytest.mark.verify, pytest.mark.any_store, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.verify, pytest.mark.timeout(180)]
 
 EXAMPLES = int(os.environ.get("PHRONESIS_TEST_EXAMPLES", 10))
 """Calls of each operation beside those that its parameters' bounds ask for."""

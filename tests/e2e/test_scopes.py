@@ -15,7 +15,7 @@ from phronesis_contracts.catalog import TOOLS
 from phronesis_contracts.memory import RECALLED, Scope
 from tests.support.people import Person, Town
 
-pytestmark = [pytest.mark.verify, pytest.mark.timeout(480)]
+pytestmark = [pytest.mark.verify, pytest.mark.stores, pytest.mark.timeout(480)]
 
 TOPIC = "Halvorsen treaty"
 EACH = 8

@@ -54,7 +54,6 @@ async def test_a_task_by_command_gives_a_saved_report_whose_figures_are_the_publ
 
 
 @pytest.mark.verify
-@pytest.mark.any_store
 @pytest.mark.parametrize("step", ["projects.2022", "without.end_date", "all.ratings"], ids=["wave-1", "wave-2", "wave-3"])
 async def test_a_kill_midway_in_a_wave_costs_no_figure_and_makes_no_second_document(
     stack: RunningStack, everybody: Town, colleague: Person, step: str

@@ -22,7 +22,7 @@ from tests.support.people import Person, Town, town
 from tests.support.production import GRAPH, SERVERS
 from tests.support.stack import RunningStack, running
 
-pytestmark = [pytest.mark.verify, pytest.mark.any_store, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.verify, pytest.mark.timeout(180)]
 
 PEAT = "Quagmirish"
 """A word that stands in the question, in memory, in the prompt and in the reply; no other place may hold it."""

@@ -8,7 +8,7 @@ from tests.support.belongings import Belongings
 from tests.support.people import Town
 from tests.support.tenancy import stranger
 
-pytestmark = [pytest.mark.verify, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.verify, pytest.mark.stores, pytest.mark.timeout(240)]
 
 CALLS = 800
 

@@ -341,7 +341,7 @@ def members(tool: str) -> tuple[set[str], set[str]]:
 def _case(tool: str) -> Any:
     """A tool as a case. The stores have suites of their own: on each but the embedded ones every eighth tool is a sample."""
     stored = sorted(name for name in _EACH_KIND if TOOLS[name].rpc.service in ("graph", "memory"))
-    return tool if tool in stored[::8] else pytest.param(tool, marks=pytest.mark.any_store)
+    return pytest.param(tool, marks=pytest.mark.stores) if tool in stored[::8] else tool
 
 
 _EACH_KIND = frozenset(TOOLS) - constitution_calls.OF_TYPES | {"task.create.v1", "task.update.v1"}
@@ -381,7 +381,6 @@ def _breaks(model: type[BaseModel], given: dict[str, Any]) -> bool:
     return False
 
 
-@pytest.mark.any_store
 @pytest.mark.parametrize("owner", sorted({TOOLS[name].rpc.subject.partition(".")[0] for name in _EACH_KIND}))
 async def test_bad_input_is_the_same_problem_by_all_faces(everyone: Everyone, owner: str) -> None:
     tools = sorted(name for name in _EACH_KIND if TOOLS[name].rpc.subject.startswith(f"{owner}."))
@@ -392,7 +391,6 @@ async def test_bad_input_is_the_same_problem_by_all_faces(everyone: Everyone, ow
             assert said["rest"][REFUSED]["code"] == "bad_request", (tool, given)
 
 
-@pytest.mark.any_store
 @pytest.mark.parametrize("tool", ["turn.get", "document.extract_text", "vision.caption", "audio.transcribe"])
 async def test_what_is_nobodys_is_not_found_by_any_face(everyone: Everyone, tool: str) -> None:
     name = next(iter(TOOLS[tool].rpc.input.model_fields))
@@ -403,7 +401,6 @@ async def test_what_is_nobodys_is_not_found_by_any_face(everyone: Everyone, tool
             assert said == dict.fromkeys(said, unknown), id
 
 
-@pytest.mark.any_store
 async def test_what_is_anothers_is_not_found_by_any_face(everyone: Everyone, everybody: Town) -> None:
     stranger = await everybody.someone()
     media = await _medium("portfolio_note.pdf", "application/pdf")(stranger)
@@ -414,7 +411,6 @@ async def test_what_is_anothers_is_not_found_by_any_face(everyone: Everyone, eve
             assert [answer[REFUSED]["code"] for answer in answers] == ["not_found", "not_found"]
 
 
-@pytest.mark.any_store
 async def test_a_key_makes_a_write_once_by_every_face_and_another_body_a_conflict(everyone: Everyone) -> None:
     key, first, second = uuid4().hex, {"items": [{"text": "The mill was sold."}]}, {"items": [{"text": "The mill was kept."}]}
     said = {}
@@ -428,7 +424,6 @@ async def test_a_key_makes_a_write_once_by_every_face_and_another_body_a_conflic
     assert other[REFUSED]["code"] == "idempotency_key_reused"
 
 
-@pytest.mark.any_store
 async def test_a_key_of_one_face_does_not_meet_the_same_key_of_another(everyone: Everyone) -> None:
     """The same user, by all faces, with one key: three writes."""
     key, stored = uuid4().hex, {"items": [{"text": "The well is deep."}]}
@@ -437,8 +432,6 @@ async def test_a_key_of_one_face_does_not_meet_the_same_key_of_another(everyone:
     assert len(set(ids)) == 3
 
 
-@pytest.mark.any_store
-@pytest.mark.any_store
 @pytest.mark.parametrize("role", sorted(set(Role) - {ROLE}))
 async def test_a_role_is_refused_the_same_tools_by_all_faces(everyone: Everyone, role: Role) -> None:
     """On the bus a system may call what its role may; by the other faces an agent may call what its list has besides."""

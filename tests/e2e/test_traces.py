@@ -12,7 +12,7 @@ from tests.support.stack import RunningStack
 
 from .commands import command, restarted
 
-pytestmark = [pytest.mark.verify, pytest.mark.any_store, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.verify, pytest.mark.timeout(300)]
 
 
 async def spans(person: Person, turn: str, wanted: set[str]) -> set[tuple[str, str]]:

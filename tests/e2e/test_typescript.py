@@ -13,7 +13,6 @@ from tests.support.people import Town
 
 pytestmark = [
     pytest.mark.verify,
-    pytest.mark.any_store,
     pytest.mark.timeout(400),
     pytest.mark.skipif(shutil.which("npm") is None, reason="needs Node 20 with npm"),
 ]

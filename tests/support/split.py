@@ -16,10 +16,13 @@ or it goes through a catalogue case by case (every tool, every role, every hosti
 `tests/e2e` that use the package's stack, in as many groups as there are processes. Groups that take long begin first.
 
 **Stores.** Where `PHRONESIS_STORES=production`, what touches neither a graph store nor a vector store is left out: it ran on
-the embedded ones, and would do the same. Where neither a fixture nor a helper of the tests shows it, `stores` says so. Left out
-too is what is marked `any_store`: it runs on a whole stack, and no such store decides about it, or what it does with the stores
-is shown on the production ones by a test that costs less. Backups are: `test_backup_stores` writes one on either kind of store
-and restores it on the other, while `test_backup` asks what a command refuses and what a restored stack still knows.
+the embedded ones, and would do the same. Of `tests/e2e`, what belongs to `make verify` is left out too: the adapters are shown
+on the production stores by `tests/stores`, the services by `tests/integration`, whole stacks by the stories of `make test`.
+Two marks say otherwise where a test stands. `stores`: it touches a store by a way that neither a fixture nor a helper shows, or
+it is a story of `make verify` that a store decides about (forgetting, faults, tenants). `any_store`: no store decides about it,
+or what it does with the stores is shown on the production ones by a test that costs less. Backups are: `test_backup_stores`
+writes one on either kind of store and restores it on the other, while `test_backup` asks what a command refuses and what a
+restored stack still knows.
 """
 
 from __future__ import annotations
@@ -93,8 +96,14 @@ def without_stores(items: list[pytest.Item]) -> tuple[list[pytest.Item], list[py
     kept: list[pytest.Item] = []
     left: list[pytest.Item] = []
     for item in items:
-        (kept if touches_stores(item) and item.get_closest_marker("any_store") is None else left).append(item)
+        (kept if _runs_on_other_stores(item) else left).append(item)
     return kept, left
+
+
+def _runs_on_other_stores(item: pytest.Item) -> bool:
+    marked = item.get_closest_marker("stores") is not None
+    rest_of_stories = _folder(item) == "e2e" and item.get_closest_marker("verify") is not None
+    return touches_stores(item) and item.get_closest_marker("any_store") is None and (marked or not rest_of_stories)
 
 
 def touches_stores(item: pytest.Item) -> bool:
