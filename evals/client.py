@@ -67,7 +67,7 @@ class Client:
         Raises:
             StackError: the key may not.
         """
-        made = self._call("POST", "/api/v1/keys", json={"user": name, "role": role})
+        made = self.call("POST", "/api/v1/keys", json={"user": name, "role": role})
         secret = made.get("key") or made.get("secret")
         if not isinstance(secret, str):
             raise StackError("a key without a secret")
@@ -75,7 +75,7 @@ class Client:
 
     def upload(self, name: str, content: bytes, kind: str) -> str:
         """The id of an uploaded file."""
-        return str(self._call("POST", "/api/v1/media", files={"file": (name, content, kind)})["id"])
+        return str(self.call("POST", "/api/v1/media", files={"file": (name, content, kind)})["id"])
 
     def ask(self, text: str, agent: str, conversation: str | None = None, media: tuple[str, ...] = ()) -> Reply:
         """Send a message and wait for the end of its turn.
@@ -89,7 +89,7 @@ class Client:
         if media:
             body["currentMessageMedia"] = [{"mediaId": one} for one in media]
         began = time.monotonic()
-        answered = self._call("POST", "/api/v1/conversations/messages", json=body)
+        answered = self.call("POST", "/api/v1/conversations/messages", json=body)
         while "user_response" not in answered:
             answered = self._ended(answered, began)
         return _reply(answered, time.monotonic() - began)
@@ -97,7 +97,7 @@ class Client:
     def _ended(self, accepted: dict[str, Any], began: float) -> dict[str, Any]:
         """The reply of a turn that was accepted and not waited for."""
         while time.monotonic() - began < self._patience:
-            turn = self._call("GET", f"/api/v1/turns/{accepted['turn_id']}")
+            turn = self.call("GET", f"/api/v1/turns/{accepted['turn_id']}")
             if turn.get("reply"):
                 return dict(turn["reply"])
             if turn.get("problem"):
@@ -105,7 +105,12 @@ class Client:
             time.sleep(0.5)
         raise StackError("no end of the turn in time")
 
-    def _call(self, method: str, path: str, **arguments: Any) -> dict[str, Any]:
+    def call(self, method: str, path: str, **arguments: Any) -> dict[str, Any]:
+        """What a route answers, asked again while the stack is busy.
+
+        Raises:
+            StackError: it refused or failed; the text has its status.
+        """
         headers = {"Idempotency-Key": uuid4().hex}
         end = time.monotonic() + self._patience
         while True:
