@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
@@ -56,7 +57,9 @@ async def kept(postgres: PostgresServer, weaviate: VectorServer | None) -> Async
     async with open_memory(postgres, weaviate, WordEmbedder(same={"leas": "contract"})) as memory:
         settings = MemorySettings(stage_seconds=5)
         queries = make_queries(memory.embedder, settings)
-        handlers, embedding = assemble_documents(memory.database, memory.embedder, settings, memory.vectors, queries)
+        handlers, embedding = assemble_documents(
+            memory.database, memory.embedder, settings, memory.vectors, queries, asyncio.Event()
+        )
         facts, _ = assemble_facts(memory.database, memory.embedder, settings, lambda: None, memory.vectors, queries)
         yield Kept(memory, handlers, embedding, facts)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -27,11 +28,11 @@ from phronesis_memory.embedding.queries import QueryVectors
 from phronesis_memory.items.drafts import Drafter
 from phronesis_memory.items.rows import MOST_VERSIONS, ItemRemover
 from phronesis_memory.items.search import HybridSearch
-from phronesis_memory.memories.handlers import MemoryHandlers
+from phronesis_memory.memories.handlers import MemoryEmbedder, MemoryHandlers
 from phronesis_memory.memories.search import MemorySearch
 from phronesis_memory.memories.store import PostgresMemories
 from phronesis_memory.words.store import PostgresTexts
-from tests.support.memory import Memory, calling, open_memory, someone
+from tests.support.memory import Memory, WordEmbedder, calling, open_memory, someone
 from tests.support.servers import PostgresServer, VectorServer
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
@@ -43,10 +44,14 @@ class Memories:
 
     handlers: MemoryHandlers
     memory: Memory
+    stored: PostgresMemories
+    embedder: MemoryEmbedder
 
-    async def add(self, who: Principal, *texts: str | dict[str, Any], conversation: str | None = None) -> list[str]:
+    async def add(
+        self, who: Principal, *texts: str | dict[str, Any], conversation: str | None = None, wait: bool = True
+    ) -> list[str]:
         new = tuple(NewMemory(text=one) if isinstance(one, str) else NewMemory(**one) for one in texts)
-        done = await self.handlers.add(calling(who), AddMemories(memories=new, conversation_id=conversation))
+        done = await self.handlers.add(calling(who), AddMemories(memories=new, conversation_id=conversation, wait=wait))
         return [one.id for one in done.memories]
 
     async def search(self, who: Principal, query: str, **more: Any) -> list[str]:
@@ -59,13 +64,16 @@ class Memories:
 
 @pytest.fixture(scope="module")
 async def memories(postgres: PostgresServer, weaviate: VectorServer | None) -> AsyncIterator[Memories]:
-    async with open_memory(postgres, weaviate) as memory:
+    embedder = WordEmbedder(same={"hound": "puppi", "landlord": "rent"})
+    async with open_memory(postgres, weaviate, embedder) as memory:
         stored = PostgresMemories(memory.database, memory.vectors, lambda: None)
         queries = QueryVectors(memory.embedder, 60, 100)
         hybrid = HybridSearch(memory.vectors, PostgresTexts(memory.database), queries, candidates=50, seconds=10)
         search = MemorySearch(hybrid, stored, memory.embedder.floor)
         removing = ItemRemover(memory.database, memory.vectors, lambda: None)
-        yield Memories(MemoryHandlers(stored, search, removing, Drafter(memory.embedder)), memory)
+        drafting = Drafter(memory.embedder)
+        handlers = MemoryHandlers(stored, search, removing, drafting, asyncio.Event())
+        yield Memories(handlers, memory, stored, MemoryEmbedder(stored, drafting))
 
 
 async def test_a_message_is_read_as_it_was_said(memories: Memories) -> None:
@@ -264,3 +272,80 @@ async def test_what_cannot_be_stored_is_refused_by_name(memories: Memories, give
     with pytest.raises(BadRequest) as error:
         await memories.handlers.add(calling(someone()), AddMemories(memories=given))
     assert error.value.field == field
+
+
+async def waits(memories: Memories, who: Principal) -> int:
+    return await memories.stored.waiting(who.tenant, 1_000, who.user)
+
+
+async def embed_all(memories: Memories) -> None:
+    while await memories.embedder.step():
+        pass
+
+
+async def test_a_memory_is_found_by_its_words_at_once_and_by_its_meaning_once_it_is_embedded(memories: Memories) -> None:
+    who = someone()
+    await memories.add(who, "The vet looked after our puppy", wait=False)
+    before = (await waits(memories, who), await memories.search(who, "vet"), await memories.search(who, "hound"))
+    await embed_all(memories)
+    after = (await waits(memories, who), await memories.search(who, "hound"))
+    assert before == (1, ["The vet looked after our puppy"], [])
+    assert after == (0, ["The vet looked after our puppy"])
+
+
+async def test_a_search_waits_for_the_few_memories_that_were_just_added(memories: Memories) -> None:
+    who = someone()
+    await memories.add(who, "The vet looked after our puppy", wait=False)
+    embedding = asyncio.create_task(embed_all(memories))
+    assert await memories.search(who, "hound") == ["The vet looked after our puppy"]
+    await embedding
+
+
+async def test_a_memory_that_is_changed_while_it_is_embedded_is_found_by_what_it_says_now(memories: Memories) -> None:
+    who = someone()
+    await embed_all(memories)
+    await memories.add(who, {"text": "The vet looked after our puppy", "external_id": "one"}, wait=False)
+    waiting = await memories.stored.claim(("", ""), 10)
+    assert waiting is not None
+    await memories.add(who, {"text": "The rent was paid in advance", "external_id": "one"}, wait=False)
+    vectors = await Drafter(memories.memory.embedder).vectors(list(waiting.drafts.values()))
+    await memories.stored.embedded(waiting, vectors)
+    assert await waits(memories, who) == 1
+    await embed_all(memories)
+    assert (await memories.search(who, "hound"), await memories.search(who, "landlord")) == (
+        [],
+        ["The rent was paid in advance"],
+    )
+
+
+async def test_a_memory_that_is_deleted_while_it_is_embedded_stays_deleted(memories: Memories) -> None:
+    who = someone()
+    await embed_all(memories)
+    [id] = await memories.add(who, "The vet looked after our puppy", wait=False)
+    waiting = await memories.stored.claim(("", ""), 10)
+    assert waiting is not None
+    await memories.handlers.delete(calling(who), DeleteMemories(ids=(id,)))
+    await memories.stored.embedded(waiting, await Drafter(memories.memory.embedder).vectors(list(waiting.drafts.values())))
+    assert (await waits(memories, who), await memories.search(who, "hound")) == (0, [])
+
+
+async def test_one_with_much_to_embed_lets_the_others_in(memories: Memories) -> None:
+    much, little = someone(), someone()
+    await embed_all(memories)
+    await memories.add(much, *(f"page {n} of the long report" for n in range(60)), wait=False)
+    await memories.add(little, "The vet looked after our puppy", wait=False)
+    await memories.embedder.step()
+    await memories.embedder.step()
+    assert (await waits(memories, much) > 0, await waits(memories, little)) == (True, 0)
+    await embed_all(memories)
+
+
+async def test_what_is_added_behind_a_long_queue_is_embedded_before_it_is_stored(
+    memories: Memories, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("phronesis_memory.memories.handlers._MOST_WAITING", 2)
+    who = someone()
+    await memories.add(who, "first", "second", wait=False)
+    await memories.add(who, "The vet looked after our puppy", wait=False)
+    assert (await waits(memories, who), await memories.search(who, "hound")) == (2, ["The vet looked after our puppy"])
+    await embed_all(memories)

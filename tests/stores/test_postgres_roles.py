@@ -41,6 +41,7 @@ ONCE_FOR_ALL = {
     "orchestrator.deletion_reports_pkey": "a deletion's id",
     "memory.sources_pkey": "an item's id",
     "memory.item_versions_pkey": "an item's id",
+    "memory.unembedded_pkey": "an item's id",
     "memory.tool_outcomes_pkey": "an item's id",
     "memory.strategies_pkey": "an item's id",
     "memory.facts_pkey": "an id, random",

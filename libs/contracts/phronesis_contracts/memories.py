@@ -50,6 +50,9 @@ class AddMemories(Described):
     """What to remember."""
     conversation_id: str | None = Field(default=None, min_length=1, max_length=200)
     """The conversation that the messages belong to; a message is found by what was said around it too."""
+    wait: bool = False
+    """Whether to answer only once they are found by their meaning. Otherwise the answer comes once they are stored: they are
+    found by their words at once, and by their meaning a moment later."""
 
 
 class AddedMemory(Described):
@@ -64,7 +67,7 @@ class AddedMemory(Described):
 
 
 class AddedMemories(Described):
-    """The memories in the order in which they were given. They are stored, and a search finds them."""
+    """The memories in the order in which they were given. They are stored, and found by their words."""
 
     memories: tuple[AddedMemory, ...]
     """What became of each."""

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import logging
 import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
 from phronesis_bus import Bus, Call, serve
-from phronesis_contracts import BadRequest, ServiceError, documents
+from phronesis_contracts import BadRequest, documents
 from phronesis_contracts.memory import ItemKind
 from phronesis_postgres import Database
 
+from ..embedding.background import embed_in_background
 from ..embedding.queries import QueryVectors
 from ..indexes import make_search
 from ..items.search import Candidate, HybridSearch
@@ -27,14 +26,10 @@ from ..words.ranking import TEXT
 from .passages import Passage, split_document
 from .store import PostgresDocuments, StoredPassage
 
-log = logging.getLogger(__name__)
-
 STORE = "documents"
 """The store, as spans name it."""
 _BATCH = 32
 """Passages that are embedded together."""
-_REST = 5.0
-"""Seconds between looks at what waits, where nobody says that something does."""
 _WIDER = 6
 """Candidates that are looked at for each passage of one document that is asked for."""
 
@@ -138,20 +133,8 @@ def _passage(found: Candidate, stored: StoredPassage, document: documents.KeptDo
 class PassageEmbedder:
     """Gives passages their vectors, after they were kept, in whatever process finds them waiting."""
 
-    def __init__(self, store: PostgresDocuments, embedder: Embedder, wake: asyncio.Event) -> None:
-        self._store, self._embedder, self._wake = store, embedder, wake
-        self._task: asyncio.Task[None] | None = None
-
-    def start(self) -> None:
-        """Begin to embed."""
-        self._task = asyncio.create_task(self._loop(), name="passages")
-
-    async def stop(self) -> None:
-        """Embed no more; a batch at hand is made again by somebody else."""
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+    def __init__(self, store: PostgresDocuments, embedder: Embedder) -> None:
+        self._store, self._embedder = store, embedder
 
     async def step(self) -> bool:
         """Embed one batch; whether there was one.
@@ -166,42 +149,31 @@ class PassageEmbedder:
         await self._store.embedded(waiting, vectors)
         return True
 
-    async def _loop(self) -> None:
-        while True:
-            self._wake.clear()
-            try:
-                if await self.step():
-                    continue
-            except ServiceError as error:
-                log.warning("passages wait for their vectors: %s", error.code)
-            except Exception:
-                # The loop may not end: nothing more would be found by its meaning.
-                log.exception("passages could not be embedded")
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_REST):
-                    await self._wake.wait()
-
 
 def assemble_documents(
-    database: Database, embedder: Embedder, settings: MemorySettings, vectors: VectorIndex, queries: QueryVectors
+    database: Database,
+    embedder: Embedder,
+    settings: MemorySettings,
+    vectors: VectorIndex,
+    queries: QueryVectors,
+    wake: asyncio.Event,
 ) -> tuple[DocumentHandlers, PassageEmbedder]:
-    """The handlers on their store, and what embeds after them. The arguments are those of `assemble`."""
-    wake = asyncio.Event()
+    """The handlers on their store, and what embeds after them. `wake`: set when passages wait; the rest as in `assemble`."""
     store = PostgresDocuments(database, vectors)
     search = make_search(database, vectors, queries, settings)
     handlers = DocumentHandlers(store, search, embedder, DocumentSettings().passages, wake)
-    return handlers, PassageEmbedder(store, embedder, wake)
+    return handlers, PassageEmbedder(store, embedder)
 
 
 async def serve_documents(
     bus: Bus, database: Database, embedder: Embedder, settings: MemorySettings, vectors: VectorIndex, queries: QueryVectors
 ) -> None:
     """Let the service answer for documents. The arguments are those of `assemble`."""
-    handlers, embedding = assemble_documents(database, embedder, settings, vectors, queries)
+    wake = asyncio.Event()
+    handlers, embedding = assemble_documents(database, embedder, settings, vectors, queries, wake)
     span = partial(trace_handler, bus.tracing)
     await serve(bus, documents.KEEP_DOCUMENT, span("upsert_memory", STORE, handlers.keep))
     await serve(bus, documents.SEARCH_DOCUMENTS, span("search_memory", STORE, handlers.search))
     await serve(bus, documents.COMPARE_TEXTS, span("search_memory", STORE, handlers.compare))
     await serve(bus, documents.LIST_DOCUMENTS, span("search_memory", STORE, handlers.list))
-    embedding.start()
-    bus.on_stop(embedding.stop)
+    embed_in_background(bus, "passages", embedding.step, wake)

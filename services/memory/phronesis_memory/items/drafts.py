@@ -55,11 +55,9 @@ class Drafter:
         if not fresh:
             return list(drafts)
         vectors = await self.vectors(fresh)
-        # Counting the words of a large batch takes seconds, which the loop does not have.
-        counted = await asyncio.to_thread(lambda: [count_words(draft.whole) for draft in fresh])
         done = {
-            id(draft): replace(draft, words=found, vector=whole, passages=close)
-            for draft, found, (whole, close) in zip(fresh, counted, vectors, strict=True)
+            id(draft): replace(counted, vector=whole, passages=close)
+            for draft, counted, (whole, close) in zip(fresh, await with_words(fresh), vectors, strict=True)
         }
         return [done.get(id(draft), draft) for draft in drafts]
 
@@ -73,6 +71,12 @@ class Drafter:
             (pool(list(islice(made, len(some)))), tuple(islice(made, len(parts))))
             for some, parts in zip(cut, close, strict=True)
         ]
+
+
+async def with_words(drafts: Sequence[Draft]) -> list[Draft]:
+    """The drafts with their words counted: for a large batch that takes seconds, which the loop does not have."""
+    counted = await asyncio.to_thread(lambda: [count_words(draft.whole) for draft in drafts])
+    return [replace(draft, words=found) for draft, found in zip(drafts, counted, strict=True)]
 
 
 def _texts_to_embed(draft: Draft) -> list[str]:

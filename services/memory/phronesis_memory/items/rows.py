@@ -67,6 +67,11 @@ _TEXT = """
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"""
 
 
+_WAIT = """
+    INSERT INTO unembedded (item_id, tenant, owner) SELECT id, $1, $2 FROM unnest($3::uuid[]) AS id
+    ON CONFLICT (item_id) DO UPDATE SET due = now()"""
+
+
 WITH_HISTORY = frozenset({ItemKind.FACT, ItemKind.NOTE, ItemKind.CONCEPT, ItemKind.MESSAGE})
 """Kinds that are kept by hand, and whose former versions can be read."""
 
@@ -85,11 +90,24 @@ async def lock_owner(connection: Connection, tenant: str, owner: str) -> None:
 
 
 async def write_items(
-    connection: Connection, vectors: VectorIndex, tenant: str, owner: str, version: int, drafts: Sequence[Draft]
+    connection: Connection,
+    vectors: VectorIndex,
+    tenant: str,
+    owner: str,
+    version: int,
+    drafts: Sequence[Draft],
+    *,
+    embed_later: bool = False,
 ) -> list[WriteResult]:
-    """Store drafts, each in place of the item with its external id and part. Raises `VectorMissing`: a changed one has none.
+    """Store drafts, each in place of the item with its external id and part.
 
     What a caller's own item said before stays in its history.
+
+    Args:
+        embed_later: let changed drafts without a vector wait for theirs, in `unembedded`.
+
+    Raises:
+        VectorMissing: a changed draft has no vector, and may not wait for one.
     """
     known = await _read_known(connection, tenant, owner, drafts)
     written: list[WriteResult] = []
@@ -100,7 +118,7 @@ async def write_items(
         if id is not None and digest == draft.digest:
             written.append(WriteResult(id, "unchanged"))
             continue
-        if draft.vector is None:
+        if draft.vector is None and not embed_later:
             raise VectorMissing
         if id is None:
             id = str(uuid4())
@@ -114,6 +132,8 @@ async def write_items(
     await _update_items(connection, version, updated)
     await _state_sources(connection, [id for id, _ in updated], changed)
     await _index_items(connection, vectors, tenant, owner, changed)
+    if waiting := [id for id, draft in changed if draft.vector is None]:
+        await connection.execute(_WAIT, tenant, owner, waiting)
     return written
 
 

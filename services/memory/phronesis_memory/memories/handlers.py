@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from functools import partial
 
@@ -11,9 +12,10 @@ from phronesis_contracts.memory import Forget, ItemKind
 from phronesis_postgres import Database
 from phronesis_tokens import count
 
+from ..embedding.background import embed_in_background
 from ..embedding.queries import QueryVectors
 from ..indexes import make_search
-from ..items.drafts import Drafter, hash_content
+from ..items.drafts import Drafter, hash_content, with_words
 from ..items.rows import ItemRemover
 from ..ports import Embedder, VectorIndex
 from ..settings import MemorySettings
@@ -24,13 +26,22 @@ from .store import PostgresMemories, own
 
 STORE = "memories"
 _TRIES = 3
+_MOST_WAITING = 2_000
+"""Memories of one tenant that may wait for their vectors; what is added beyond them is embedded before it is stored."""
+_BATCH = 24
+"""Memories that are embedded together: some 130 ms of work, for which the next owner waits."""
 _CONTEXT = 50
 """Memories that a block is made of at most."""
 
 
 class MemoryHandlers:
-    def __init__(self, stored: PostgresMemories, search: MemorySearch, forgetting: ItemRemover, drafting: Drafter) -> None:
+    """The handlers of memories. `wake` is set when some wait for their vectors."""
+
+    def __init__(
+        self, stored: PostgresMemories, search: MemorySearch, forgetting: ItemRemover, drafting: Drafter, wake: asyncio.Event
+    ) -> None:
         self._stored, self._search, self._forgetting, self._drafting = stored, search, forgetting, drafting
+        self._wake = wake
 
     async def add(self, call: Call, request: memories.AddMemories) -> memories.AddedMemories:
         """Store messages or texts of the caller, all or none, once for the call's key."""
@@ -38,7 +49,11 @@ class MemoryHandlers:
             raise BadRequest("no NUL characters", field="conversation_id")
         check_batch(request.memories, "memories")
         drafts = [_draft(one, request.conversation_id) for one in request.memories]
-        return await self._drafting.store(drafts, {}, partial(self._stored.add, call, request))
+        if request.wait or await self._stored.waiting(call.who.tenant, _MOST_WAITING) >= _MOST_WAITING:
+            return await self._drafting.store(drafts, {}, partial(self._stored.add, call, request))
+        added = await self._stored.add(call, request, await with_words(drafts), embed_later=True)
+        self._wake.set()
+        return added
 
     async def search(self, call: Call, request: memories.SearchMemories) -> memories.FoundMemories:
         """What the caller's memory holds on a question."""
@@ -99,6 +114,27 @@ class MemoryHandlers:
         return memories.MemoryContext(text=text, memories=tuple(kept), degraded=found.degraded)
 
 
+class MemoryEmbedder:
+    """Gives memories that were stored without vectors theirs, an owner's batch at a time, each owner in turn."""
+
+    def __init__(self, stored: PostgresMemories, drafting: Drafter) -> None:
+        self._stored, self._drafting = stored, drafting
+        self._last = ("", "")
+
+    async def step(self) -> bool:
+        """Embed one batch; whether there was one.
+
+        Raises:
+            ServiceError: the model or the store does not answer; the batch comes again after a minute.
+        """
+        waiting = await self._stored.claim(self._last, _BATCH)
+        if waiting is None:
+            return False
+        self._last = (waiting.tenant, waiting.owner)
+        await self._stored.embedded(waiting, await self._drafting.vectors(list(waiting.drafts.values())))
+        return True
+
+
 def _line(number: int, one: memories.FoundMemory) -> str:
     """A memory as a line of a block; line breaks of a text, or of a speaker's name, would make it look like several."""
     said = f"{one.speaker}: {one.text}" if one.speaker else one.text
@@ -127,7 +163,8 @@ async def serve_memories(
     """Let memories be added, found, read, changed and deleted."""
     stored = PostgresMemories(database, vectors, wake)
     search = MemorySearch(make_search(database, vectors, queries, settings), stored, embedder.floor)
-    handlers = MemoryHandlers(stored, search, ItemRemover(database, vectors, wake), Drafter(embedder))
+    drafting, waiting = Drafter(embedder), asyncio.Event()
+    handlers = MemoryHandlers(stored, search, ItemRemover(database, vectors, wake), drafting, waiting)
     span = partial(trace_handler, bus.tracing)
     await serve(bus, memories.ADD_MEMORIES_TOOL, span("upsert_memory", STORE, handlers.add), workers=8)
     await serve(bus, memories.SEARCH_MEMORIES_TOOL, span("search_memory", STORE, handlers.search))
@@ -137,3 +174,4 @@ async def serve_memories(
     await serve(bus, memories.GET_HISTORY_TOOL, span("search_memory", STORE, handlers.history))
     await serve(bus, memories.DELETE_MEMORIES_TOOL, span("delete_memory", STORE, handlers.delete))
     await serve(bus, memories.BUILD_CONTEXT_TOOL, span("search_memory", STORE, handlers.context))
+    embed_in_background(bus, "memories", MemoryEmbedder(stored, drafting).step, waiting)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -22,6 +24,14 @@ TEXT = 0.8
 """Weight of the words' share beside the cosine's 1 (`bench.conversations`, the tuning half: flat from 0.6 to 0.8)."""
 NEIGHBOUR = 0.4
 """What the better neighbour's own score counts beside a message's (likewise: flat from 0.3 to 0.5)."""
+
+
+FRESH = 16
+"""Memories without vectors, of the caller, that a search waits for: who has just added a few looks for them next."""
+PATIENCE = 0.15
+"""Seconds that it waits at most."""
+_LOOK = 0.01
+"""Seconds between two looks."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +90,7 @@ class MemorySearch:
     async def find(self, who: Principal, request: SearchMemories) -> FoundMemories:
         """Memories that have to do with the query, best first. Raises `Unavailable`: neither search answers."""
         audience = Audience(who.tenant, (who.user, owner_of_facts(who.user)), request.kinds or SEARCHED)
+        await self._embedded(who)
         only = None
         if _filters(request) or request.as_of is not None:
             only = await self._memories.matching(audience, request, request.as_of)
@@ -93,6 +104,14 @@ class MemorySearch:
         read = await self._memories.read(audience, [one.candidate.id for one in best], request.as_of)
         told = [_found(read[one.candidate.id].model_dump(), one) for one in best if one.candidate.id in read]
         return FoundMemories(memories=tuple(told), degraded=tuple(sorted(found.degraded)))
+
+    async def _embedded(self, who: Principal) -> None:
+        """Wait a moment where a few memories of the caller have no vectors yet."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE):
+                # Another process may embed them, so that there is no event to wait for.
+                while 0 < await self._memories.waiting(who.tenant, FRESH + 1, who.user) <= FRESH:  # noqa: ASYNC110
+                    await asyncio.sleep(_LOOK)
 
     async def _with_neighbours(
         self, audience: Audience, query: str, found: SearchResult, only: Sequence[str] | None

@@ -26,12 +26,12 @@ from phronesis_contracts.memories import (
 )
 from phronesis_contracts.memory import ItemKind
 from phronesis_contracts.service import AUDITED
-from phronesis_postgres import Connection, Database, write_news, write_once
+from phronesis_postgres import EVERY_TENANT, Connection, Database, write_news, write_once
 
 from ..items.rows import find_tombstones, lock_owner, rewrite_item, write_items
 from ..items.store import SERVICE, next_version
 from ..ports import VectorIndex
-from ..values import Audience, Draft, VectorMissing, parse_ids, shorten
+from ..values import Audience, Draft, Vector, VectorEntry, VectorMissing, parse_ids, shorten
 
 MOST_FILTERED = 5_000
 """Memories that a filter leaves to a search at most: the newest."""
@@ -62,7 +62,36 @@ _BESIDE = """
 _AS_OF = """
     SELECT DISTINCT ON (item_id) item_id, body, metadata FROM item_versions
     WHERE item_id = ANY($1::uuid[]) AND since <= $2 AND until > $2 ORDER BY item_id, version"""
+_WAITING = (
+    "SELECT count(*) FROM (SELECT FROM unembedded WHERE tenant = $1 AND ($2::text IS NULL OR owner = $2) LIMIT $3) AS waiting"
+)
+# Owner by owner in turn, so that one with much to embed lets the others in.
+_CLAIM = """
+    UPDATE unembedded SET due = now() + make_interval(secs => $3) WHERE item_id IN (
+        SELECT item_id FROM unembedded WHERE due <= now() AND (tenant, owner) = (
+            (SELECT tenant, owner FROM unembedded WHERE due <= now() AND (tenant, owner) > ($1, $2) ORDER BY 1, 2 LIMIT 1)
+            UNION ALL (SELECT tenant, owner FROM unembedded WHERE due <= now() ORDER BY 1, 2 LIMIT 1) LIMIT 1
+        ) ORDER BY due LIMIT $4 FOR UPDATE SKIP LOCKED
+    ) RETURNING tenant, owner, item_id"""
+_TO_EMBED = "SELECT id, kind, title, body, content_hash FROM items WHERE tenant = $1 AND owner = $2 AND id = ANY($3::uuid[])"
+_UNCHANGED = """
+    SELECT given.id FROM unnest($3::uuid[], $4::bytea[]) AS given (id, digest)
+    JOIN items ON items.id = given.id AND content_hash = digest WHERE tenant = $1 AND owner = $2"""
+_EMBEDDED = "DELETE FROM unembedded WHERE tenant = $1 AND owner = $2 AND item_id = ANY($3::uuid[])"
 _VERSIONS = "SELECT body, metadata, since, until FROM item_versions WHERE item_id = $1 ORDER BY version DESC"
+
+
+LEASE = 60.0
+"""Seconds after which memories that another process was to embed are embedded here."""
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Memories of one owner that have no vectors yet, by their ids, as they stood when they were read."""
+
+    tenant: str
+    owner: str
+    drafts: Mapping[str, Draft]
 
 
 @dataclass(frozen=True)
@@ -77,11 +106,16 @@ class PostgresMemories:
     def __init__(self, database: Database, vectors: VectorIndex, wake: Callable[[], None]) -> None:
         self._database, self._vectors, self._wake = database, vectors, wake
 
-    async def add(self, call: Call, request: AddMemories, drafts: Sequence[Draft]) -> AddedMemories:
+    async def add(
+        self, call: Call, request: AddMemories, drafts: Sequence[Draft], *, embed_later: bool = False
+    ) -> AddedMemories:
         """Store the caller's memories, once for the call's key.
 
+        Args:
+            embed_later: let those without vectors wait for theirs.
+
         Raises:
-            VectorMissing: a changed draft has no vector.
+            VectorMissing: a changed draft has no vector, and may not wait for one.
             NotFound: the conversation was deleted.
         """
         who = call.who
@@ -92,7 +126,8 @@ class PostgresMemories:
             if await find_tombstones(connection, who.tenant, who.user, named):
                 raise NotFound("this conversation was deleted", field="conversation_id")
             version = await next_version(connection)
-            written = await write_items(connection, self._vectors, who.tenant, who.user, version, drafts)
+            into = (connection, self._vectors, who.tenant, who.user, version)
+            written = await write_items(*into, drafts, embed_later=embed_later)
             changed = [one.id for one in written if one.status != "unchanged"]
             if changed:
                 entry = audit_entry(who, "memory.add", {"items": len(changed), "ids": changed})
@@ -108,6 +143,41 @@ class PostgresMemories:
                 for one, done in zip(request.memories, result.memories, strict=True)
             )
         )
+
+    async def waiting(self, tenant: str, most: int, owner: str | None = None) -> int:
+        """How many memories of a tenant, or of one owner, wait for their vectors; at most `most` are counted."""
+        async with self._database.connection(tenant) as connection:
+            return int(await connection.fetchval(_WAITING, tenant, owner, most))
+
+    async def claim(self, after: tuple[str, str], most: int) -> Waiting | None:
+        """Memories to embed of the next owner after one, for this process alone for a minute; `None` where none wait."""
+        async with self._database.transaction(EVERY_TENANT) as connection:
+            rows = await connection.fetch(_CLAIM, *after, LEASE, most)
+        if not rows:
+            return None
+        tenant, owner = rows[0]["tenant"], rows[0]["owner"]
+        async with self._database.connection(tenant) as connection:
+            found = await connection.fetch(_TO_EMBED, tenant, owner, [row["item_id"] for row in rows])
+        drafts = {
+            str(row["id"]): Draft(ItemKind(row["kind"]), row["body"], row["content_hash"], title=row["title"]) for row in found
+        }
+        return Waiting(tenant, owner, drafts)
+
+    async def embedded(self, waiting: Waiting, vectors: Sequence[tuple[Vector, tuple[Vector, ...]]]) -> None:
+        """Store the vectors of memories; one that was changed meanwhile waits on, and one that is gone gets none."""
+        made = dict(zip(waiting.drafts, vectors, strict=True))
+        digests = [draft.digest for draft in waiting.drafts.values()]
+        async with self._database.transaction(waiting.tenant) as connection:
+            await lock_owner(connection, waiting.tenant, waiting.owner)
+            rows = await connection.fetch(_UNCHANGED, waiting.tenant, waiting.owner, list(made), digests)
+            done = [str(row["id"]) for row in rows]
+            entries = [
+                VectorEntry(id, waiting.tenant, waiting.owner, waiting.drafts[id].kind, made[id][0], passages=made[id][1])
+                for id in done
+            ]
+            await self._vectors.upsert(entries, within=connection)
+            await connection.execute(_EMBEDDED, waiting.tenant, waiting.owner, done)
+        await self._vectors.settle(waiting.tenant, done)
 
     async def matching(self, audience: Audience, wanted: MemoryFilter, as_of: datetime | None) -> list[str]:
         """The ids of the newest memories that a filter leaves: `MOST_FILTERED` at most."""
