@@ -53,7 +53,7 @@ class Client:
 
     def __init__(self, url: str, key: str, patience: float = 120.0) -> None:
         self.url, self._patience = url, patience
-        self._http = httpx.Client(base_url=url, headers={"Authorization": f"Bearer {key}"}, timeout=60.0, trust_env=False)
+        self._http = httpx.Client(base_url=url, headers={"Authorization": f"Bearer {key}"}, timeout=patience, trust_env=False)
 
     def __enter__(self) -> Self:
         return self

@@ -68,7 +68,7 @@ def judge(conversation: Mapping[str, Any], facts: Sequence[Mapping[str, Any]]) -
     found = []
     for fact in facts:
         matched = {at for at, one in enumerate(expected) if says(fact["text"], one["says"])}
-        right = {at for at in matched if _is_of(fact, expected[at]["about"])}
+        right = {at for at in matched if _is_of(fact, expected[at])}
         barred = next((one["why"] for one in conversation["never"] if says(fact["text"], one["says"])), "")
         outcome, why = "not expected", ""
         if right:
@@ -83,11 +83,13 @@ def judge(conversation: Mapping[str, Any], facts: Sequence[Mapping[str, Any]]) -
     return Judged(tuple(found), len(expected), missed)
 
 
-def _is_of(fact: Mapping[str, Any], about: str) -> bool:
-    """Whether a fact is of whom it should be: its subject, or whom its sentence names."""
+def _is_of(fact: Mapping[str, Any], expected: Mapping[str, Any]) -> bool:
+    """Whether a fact is of whom it should be: its subject, or whom its sentence names, by name or as what of the user's."""
+    about = expected["about"]
     if about == "user":
         return str(fact["subject"]) == "user"
-    return says(f"{fact['subject']} {fact['text']}", [[about]])
+    names = next((group for group in expected["says"] if about.casefold() in group), [about])
+    return says(f"{fact['subject']} {fact['text']}", [[about, *names]])
 
 
 def _plain(text: str) -> str:

@@ -336,7 +336,7 @@ def test_of_sentences_that_are_as_near_the_newer_one_is_told_first() -> None:
 
 
 def test_the_four_sentences_that_come_nearest_are_told_unless_they_are_far_behind_the_first() -> None:
-    said = ["My boat has 3 masts", "Its berth is in Cork", "My piano is in the hall", "My aunt is in Kiel", "My bell is broken"]
+    said = ["My boat has 3 masts", "The berth is in Cork", "My piano is in the hall", "My aunt is in Kiel", "My bell is broken"]
     first, second, far, third, fourth = noted(*said)
     found = near("how is the sailing?", (first, 0.6), (second, 0.35), (far, 0.2), (third, 0.3), (fourth, 0.25))
     assert found == [said[0], said[1], said[3], said[4]]

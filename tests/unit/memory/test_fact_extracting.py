@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from phronesis_contracts import BadRequest
 from phronesis_contracts.facts import MAX_IMPORT_LINES, FactKind, Origin
-from phronesis_memory.facts.extraction import MAX_STATEMENTS, extract_statements
+from phronesis_memory.facts.extraction import MAX_STATEMENTS, extract_statements, note_the_rest
 from phronesis_memory.facts.imports import read_import
 from phronesis_memory.facts.secrets import has_secret
 from tests.support.cases import for_each
@@ -67,6 +67,9 @@ def test_any_text_is_read_and_bounded(text: str) -> None:
     [
         "My password is hunter2",
         "the api key: 1234",
+        "my passcode 606113 does not open the door",
+        "my login is ann_h / Kettle_99",
+        "mein Passwort lautet Kessel99",
         "use sk-proj-abcdefghijklmnopqrstuv",
         "my card is 4111 1111 1111 1111",
         "AKIAIOSFODNN7EXAMPLE",
@@ -82,6 +85,27 @@ def test_a_secret_is_seen(text: str) -> None:
 @pytest.mark.parametrize("text", ["I prefer short answers", "call 0599 123 456", "the key to success", "4111 1111 1111 1112"])
 def test_what_is_no_secret_is_not_taken_for_one(text: str) -> None:
     assert not has_secret(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"I am Columbus! I live in Genoa and I fear no sea." Is that from the film?',
+        "You are the captain, I am Dr. Bell, a cook who lives in Cork.",
+        "I don't have time, no idea why",
+        "she hates plums",
+        "it's cold in here",
+        "I'm just trying to plan my week",
+        "I'll have a look",
+    ],
+)
+def test_what_is_quoted_played_pointed_at_or_passing_is_not_kept(text: str) -> None:
+    stated = extract_statements(text)
+    assert [one.text for one in (*stated, *note_the_rest(text, stated))] == []
+
+
+def test_what_is_only_pointed_at_is_no_thing_that_somebody_likes() -> None:
+    assert extract_statements("I don't want it broken") == ()
 
 
 def test_a_line_with_text_alone_is_read_by_the_rules_and_kept_as_a_note_where_none_fits() -> None:

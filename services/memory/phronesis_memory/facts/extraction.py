@@ -28,6 +28,8 @@ _NAME = 3
 """Words of a name that is written without capitals, at most."""
 _LEAST, _FEWEST, _MOST = 2, 3, 40
 """Words of a sentence that is kept as it was said."""
+_SHORTLY = 8
+"""Words of a sentence that may say no more than what its speaker is about to do."""
 _UNSAID = 2
 """Words of a sentence that no statement has, from which on the sentence is kept as well."""
 _SAID_ALREADY = 0.5
@@ -73,12 +75,17 @@ def extract_statements(text: str, language: str | Language | None = None) -> tup
     spoken = language_of(text, language)
     message = _Message(spoken, short=len(text) <= _SHORT)
     found: list[Found] = []
-    for sentence in sentences(text[:_LOOK_AT], spoken):
+    for sentence in sentences(_unquoted(text[:_LOOK_AT]), spoken):
         if _ends_reading(sentence, spoken):
             break
         found.extend(_read_sentence(sentence, message))
     made = (_statement(one, spoken) for one in dict.fromkeys(found))
     return tuple([one for one in made if one is not None][:MAX_STATEMENTS])
+
+
+def _unquoted(text: str) -> str:
+    """A text without quotations of more than one sentence: cut into sentences, they would seem to be the speaker's own."""
+    return _QUOTED.sub(lambda one: "“”" if _BREAK.search(one[0].strip('"“”„«»')) else one[0], text)
 
 
 _PARTICIPLE = 4
@@ -100,7 +107,7 @@ def note_the_rest(text: str, stated: Sequence[Statement], language: str | Langua
         return ()
     held = set(stems(" ".join(f"{one.subject} {one.predicate} {one.object} {one.text}" for one in stated)))
     found = []
-    for sentence in sentences(text, spoken):
+    for sentence in sentences(_unquoted(text), spoken):
         if _ends_reading(sentence, spoken):
             break
         plain = _plain(sentence, spoken)
@@ -133,7 +140,9 @@ def _is_told(sentence: str, plain: str, language: Language) -> bool:
         return False
     own = {*language.words("first"), *language.words("my"), *language.words("me")}
     if own & set(words) or _goes_on(words, language):
-        return True
+        return len(words) > _SHORTLY or not language.any_of("passing").match(f"{plain} ")
+    if words[0] in language.words("points") and not any(word[0].isdigit() for word in words):
+        return False  # whoever reads it alone does not know what it points to
     verbs = {*language.words("auxiliaries"), *language.words("modals"), *language.words("happened")}
     happened = any(
         len(word) > _PARTICIPLE
@@ -224,9 +233,16 @@ def sentences(text: str, language: Language) -> Iterator[str]:
 def _ends_reading(sentence: str, language: Language) -> bool:
     """Whether a message is somebody else's from this sentence on: a story, a role, or a text to work on."""
     plain = without_leads(expand(sentence, language) + " ", language)
-    if language.any_of("fiction").match(plain):
+    if language.any_of("fiction").match(plain) or _gives_roles(plain, language):
         return True
     return bool(language.any_of("tasks").match(plain)) and (":" in sentence or '"' in sentence)
+
+
+def _gives_roles(plain: str, language: Language) -> bool:
+    """Whether a sentence says who is who in a play: you are the captain, I am the cook."""
+    given = language.any_of("you_are").match(plain)
+    later = plain[given.end() :].casefold().split() if given else []
+    return any(before.endswith(",") and after in language.words("first") for before, after in pairwise(later))
 
 
 def without_leads(text: str, language: Language) -> str:
@@ -612,6 +628,8 @@ def _is_no_object(thing: str, predicate: str, language: Language) -> bool:
     The sentence is kept as it was said then.
     """
     words = thing.casefold().split()
+    if words[0] in language.words("points") or words[0] in language.words("no_things"):
+        return True  # I don't want it stolen; no idea why
     clause = words[0] in language.words("subjects") or words[-1] in language.words("auxiliaries")
     timed = predicate in _PLACES and words[0] in language.words("when_openings")
     another = any(one.endswith(",") and after in language.words("my") for one, after in pairwise(words))

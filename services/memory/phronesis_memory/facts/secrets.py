@@ -17,7 +17,8 @@ _SHAPES = re.compile(
 )
 _NAMED = re.compile(
     r"\b(?:pass(?:word|phrase|code|wd)|pin(?:\s+(?:code|number))?|secret(?:\s+key)?|api[\s_-]?key|access[\s_-]?(?:key|token)"
-    r"|private[\s_-]?key|bearer|credentials?|cvv|cvc|otp|seed\s+phrase|security\s+(?:code|answer))\b\s*(?:is\b|are\b|[:=])\s*\S",
+    r"|private[\s_-]?key|bearer|credentials?|cvv|cvc|otp|seed\s+phrase|security\s+(?:code|answer)|log[\s-]?in|passwort|kennwort|geheimzahl|zugangs(?:code|daten))\b"
+    r"\s*(?:(?:is|are|ist|lautet)\b|[:=]|(?=\S*\d\S*\d))\s*\S",
     re.IGNORECASE,
 )
 _DIGITS = re.compile(r"(?<!\d)\d(?:[ -]?\d){12,18}(?!\d)")
@@ -25,7 +26,7 @@ _DIGITS = re.compile(r"(?<!\d)\d(?:[ -]?\d){12,18}(?!\d)")
 
 def has_secret(text: str) -> bool:
     """Whether a text holds what looks like a key, a named password, or a card number."""
-    return bool(_SHAPES.search(text) or _NAMED.search(text) or any(_luhn(found[0]) for found in _DIGITS.finditer(text)))
+    return any(one.search(text) for one in (_SHAPES, _NAMED)) or any(_luhn(found[0]) for found in _DIGITS.finditer(text))
 
 
 def _luhn(number: str) -> bool:
