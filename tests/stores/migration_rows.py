@@ -159,7 +159,7 @@ ROWS: dict[str, dict[str, str]] = {
             "INSERT INTO item_versions (item_id, version, body, metadata, since, until) "
             f"VALUES ({_id(9)}, 8, 'hi', '{{}}', now(), now());"
         ),
-        "0016-unembedded": f"INSERT INTO unembedded (item_id, tenant, owner) VALUES ({_id(9)}, 'acme', 'ann');",
+        "0016-unembedded": f"INSERT INTO unembedded (item_id, tenant, owner) VALUES ({_id(1)}, 'acme', 'ann');",
     },
     "orchestrator": {
         "0001-turns": "\n".join(

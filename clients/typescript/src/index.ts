@@ -187,14 +187,14 @@ export class Phronesis {
 class MemoryCalls {
   constructor(private readonly client: Phronesis) {}
 
-  /** Remember texts, or messages of a conversation: up to 500, all or none. A search finds them once this is done. */
+  /** Remember texts, or messages of a conversation: up to 500, all or none. `wait` until they are found by their meaning too. */
   add(
     memories: string | NewMemory | readonly (string | NewMemory)[],
-    options: WriteOptions & { conversation_id?: string } = {},
+    options: WriteOptions & { conversation_id?: string; wait?: boolean } = {},
   ): Promise<AddedMemories> {
     const several = typeof memories === "string" || !Array.isArray(memories) ? [memories] : memories;
     const given = several.map((one) => (typeof one === "string" ? { text: one } : one));
-    const body = { memories: given, ...present({ conversation_id: options.conversation_id }) };
+    const body = { memories: given, ...present({ conversation_id: options.conversation_id, wait: options.wait }) };
     return this.client.call({ method: "POST", path: "/api/v1/memory", body, writes: true, options });
   }
 

@@ -59,6 +59,7 @@ def add(
     given: str | memories.NewMemory | Mapping[str, Any] | Iterable[str | memories.NewMemory | Mapping[str, Any]],
     *,
     conversation_id: str | None = None,
+    wait: bool = False,
     idempotency_key: str | None = None,
     user_id: str | None = None,
 ) -> Request[memories.AddedMemories]:
@@ -68,12 +69,13 @@ def add(
         given: one or several; a string is a text, a mapping has the fields of `NewMemory`, such as
             `{"speaker": "Ada", "text": "The launch is on 4 May"}`.
         conversation_id: the conversation that they belong to, in the order in which they were said.
+        wait: return only once they are found by their meaning; otherwise that comes a moment after they are stored.
         idempotency_key: the same key again adds nothing twice; one is made where none is given.
         user_id: your own name for the user that it is done for; the key needs the scope `act_for_users`. So in all calls.
     """
     several = [given] if isinstance(given, str | memories.NewMemory | Mapping) else list(given)
     items = [{"text": one} if isinstance(one, str) else one for one in several]
-    fields = {"memories": items, "conversation_id": conversation_id}
+    fields = {"memories": items, "conversation_id": conversation_id, "wait": wait}
     return _tool_request(memories.ADD_MEMORIES_TOOL, fields, idempotency_key, defaults=False, user_id=user_id)
 
 

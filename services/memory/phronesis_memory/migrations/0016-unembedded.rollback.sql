@@ -1,2 +1,2 @@
--- What still waits for its vectors is found by its words alone from then on; rebuilding the vectors mends it.
+-- Loses which memories wait for their vectors: they are found by their words alone from then on, until vectors are rebuilt.
 DROP TABLE unembedded;
