@@ -14,7 +14,7 @@ from phronesis_contracts.constitution import insight, lists, paths, writes
 from phronesis_contracts.service import HEALTH
 from phronesis_graph.app import build
 from phronesis_graph.bolt.driver import Bolt
-from phronesis_graph.constitution.engine import Algorithm, AlgorithmOutput, IgraphEngine
+from phronesis_graph.constitution.engine import Algorithm, AlgorithmOutput, ProcessEngine
 from phronesis_graph.constitution.handlers import ALGORITHM_BYTES, ALGORITHM_SECONDS, PROJECTION_NODES
 from phronesis_graph.constitution.projection import Projection
 from phronesis_graph.settings import GraphSettings
@@ -83,7 +83,7 @@ async def test_a_write_drops_what_it_makes_wrong_before_it_is_answered(buses: li
     await ask(gateway, who, writes.UPDATE_NODE, writes.UpdateAnyNode(id="v", status="archived"))
     assert [row.id for row in (await ranks(gateway, who)).rows] == ["g", "h"]
     registry = own.tracing.metrics.registry
-    runs = registry.get_sample_value(f"{ALGORITHM_SECONDS.name}_count", {"algorithm": "pagerank", "engine": "igraph"})
+    runs = registry.get_sample_value(f"{ALGORITHM_SECONDS.name}_count", {"algorithm": "pagerank", "engine": "service"})
     nodes, memory = (
         registry.get_sample_value(one.name, {"algorithm": "pagerank"}) for one in (PROJECTION_NODES, ALGORITHM_BYTES)
     )
@@ -125,15 +125,15 @@ async def test_the_health_of_the_service_lists_the_algorithms_that_were_tried(bu
         [health] = (await ask_each(gateway, somebody(), HEALTH["graph"], Nothing())).values()
         return set(health.offers) == {
             "shortest_path by service",
-            "pagerank by igraph",
-            "betweenness by igraph",
-            "communities by igraph",
+            "pagerank by service",
+            "betweenness by service",
+            "communities by service",
         }
 
     await eventually(offered)
 
 
-class Off(IgraphEngine):
+class Off(ProcessEngine):
     """An engine that computes nothing any more."""
 
     async def compute(self, algorithm: Algorithm, over: Projection) -> AlgorithmOutput:
@@ -144,7 +144,7 @@ class Off(IgraphEngine):
 async def test_without_algorithms_and_their_projections_everything_else_answers(
     nats_server: NatsServer, graph_server: GraphServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("phronesis_graph.app.IgraphEngine", Off)
+    monkeypatch.setattr("phronesis_graph.app.ProcessEngine", Off)
     who, how = owner(), settings(graph_server, tmp_path)
     async with connected(nats_server, "graph", "gateway") as (own, gateway), service(own, how):
         await eventually(lambda: _ready(gateway))

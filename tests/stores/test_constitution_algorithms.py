@@ -13,7 +13,7 @@ from phronesis_bus import Call
 from phronesis_contracts.constitution.insight import AskWhy, WithoutNode
 from phronesis_contracts.constitution.paths import FindBridges, FindCommunities, FindShortestPath, RankNodes
 from phronesis_graph.constitution.algorithms import AlgorithmHandlers
-from phronesis_graph.constitution.engine import EngineAvailability, IgraphEngine
+from phronesis_graph.constitution.engine import EngineAvailability, ProcessEngine
 from phronesis_graph.constitution.projection import ProjectionCache
 from phronesis_graph.constitution.reasons import ReasonHandlers
 from phronesis_graph.constitution.routes import ShortestPathHandlers
@@ -40,7 +40,7 @@ class Service:
     def __init__(self, stores: Stores) -> None:
         now, walks = partial(datetime.now, UTC), BoltWalks(stores.bolt)
         projections = ProjectionCache(BoltProjection(stores.bolt), now)
-        self.algorithms = AlgorithmHandlers(projections, IgraphEngine(), walks, now, lambda *seen: None)
+        self.algorithms = AlgorithmHandlers(projections, ProcessEngine(), walks, now, lambda *seen: None)
         self.alignment, self.reasons = ShortestPathHandlers(projections, walks, now), ReasonHandlers(projections, walks)
 
 
@@ -105,13 +105,13 @@ async def test_a_task_is_aligned_with_a_value_and_loses_it_with_the_goal_between
 
 @pytest.mark.req("O-216", "O-219", "C-54")
 async def test_algorithms_are_computed_without_a_plugin_of_the_store() -> None:
-    available = EngineAvailability(IgraphEngine())
+    available = EngineAvailability(ProcessEngine())
     await available.look()
     assert available.found() == (
         "shortest_path by service",
-        "pagerank by igraph",
-        "betweenness by igraph",
-        "communities by igraph",
+        "pagerank by service",
+        "betweenness by service",
+        "communities by service",
     )
 
 

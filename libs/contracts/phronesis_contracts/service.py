@@ -24,7 +24,7 @@ class Health(Message):
     down: tuple[str, ...] = ()
     """Names of the dependencies that did not answer."""
     offers: tuple[str, ...] = ()
-    """What it found at its start that it can do, where that depends on its surroundings, such as `pagerank by igraph`."""
+    """What it found at its start that it can do, where that depends on its surroundings, such as `pagerank by service`."""
 
 
 class TraceRef(Message):

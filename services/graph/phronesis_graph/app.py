@@ -14,7 +14,7 @@ from .bolt.queries import BoltQueries
 from .bolt.schema import Schema
 from .bolt.writes import GraphOutbox
 from .constitution import walk_store
-from .constitution.engine import EngineAvailability, IgraphEngine
+from .constitution.engine import EngineAvailability, ProcessEngine
 from .constitution.handlers import serve_constitution
 from .constitution.layers import WholeLayers
 from .constitution.list_store import BoltLists
@@ -82,7 +82,7 @@ async def build(bus: Bus, bolt: Bolt, dialect: Dialect) -> None:
     warming = partial(warm, bolt, partial(reasoner.warm, packaged), WholeLayers(BoltLists(bolt, schema)))
     schema.start(bus, warming)
     relay.start()
-    engine = IgraphEngine()
+    engine = ProcessEngine()
     available = EngineAvailability(engine)
     available.start(bus)
     await serve_basics(bus, {"graph": schema.ping}, available.found)

@@ -10,7 +10,7 @@ from phronesis_bus import Call
 from phronesis_contracts import Principal
 from phronesis_contracts.constitution.registry import Lifecycle, lifecycle_of
 from phronesis_contracts.constitution.values import ConstitutionLink, ConstitutionNode
-from phronesis_graph.constitution import igraph_worker
+from phronesis_graph.constitution import algorithm_worker
 from phronesis_graph.constitution.engine import DAMPING, MOST_EXACT, PIVOTS, SEED, Algorithm, AlgorithmOutput
 from phronesis_graph.constitution.projection import Projection, build_projection
 from phronesis_graph.constitution.records import format_time
@@ -66,9 +66,9 @@ class Graph:
 
 
 class Engine:
-    """igraph in the test's own process."""
+    """The engine in the test's own process."""
 
-    name: Literal["gds", "igraph"] = "igraph"
+    name: Literal["gds", "service"] = "service"
 
     def __init__(self, exact: int = MOST_EXACT, pivots: int = PIVOTS) -> None:
         self.runs: list[Algorithm] = []
@@ -88,7 +88,7 @@ class Engine:
             "damping": DAMPING,
             **self._limits,
         }
-        return AlgorithmOutput(**igraph_worker.compute(job))
+        return AlgorithmOutput(**algorithm_worker.compute(job))
 
 
 class Clock:

@@ -50,7 +50,7 @@ async def test_the_hub_of_a_star_ranks_first() -> None:
     found = await Service(Graph(HUB, *STAR)).algorithms.pagerank(ANN, RankNodes())
     assert ids(found) == ["hub", "a", "b", "c", "d"]
     assert [row.score for row in found.rows] == sorted((row.score for row in found.rows), reverse=True)
-    assert (found.stats.node_count, found.stats.relationship_count, found.stats.engine) == (5, 4, "igraph")
+    assert (found.stats.node_count, found.stats.relationship_count, found.stats.engine) == (5, 4, "service")
 
 
 @pytest.mark.req("O-207", "C-51")
@@ -311,9 +311,9 @@ async def test_what_can_be_computed_is_found_out_by_computing_it() -> None:
     await available.look()
     assert available.found() == (
         "shortest_path by service",
-        "pagerank by igraph",
-        "betweenness by igraph",
-        "communities by igraph",
+        "pagerank by service",
+        "betweenness by service",
+        "communities by service",
     )
 
 

@@ -337,7 +337,7 @@ class FindBridges(Projected):
 
 
 class FindCommunities(Projected):
-    """Clusters by the Louvain method (Blondel et al. 2008), edges without direction."""
+    """Clusters by the Leiden method (Traag et al. 2019), edges without direction."""
 
 
 class AlgorithmStats(Camel):
@@ -350,7 +350,7 @@ class AlgorithmStats(Camel):
     """When the graph that it was computed from was read."""
     cached: bool
     engine: Literal["gds", "igraph", "service"]
-    """What computed it; `service` where the graph service walked it itself."""
+    """What computed it: `service` is the graph service itself; `igraph` is no longer told."""
     milliseconds: float
     """Of the computation; 0 where it was cached."""
     pivots: int | None = absent()

@@ -1,4 +1,4 @@
-"""The engine of algorithms: igraph, each computation in its own process; which ones work is found out at the start."""
+"""The engine of algorithms: each computation in its own process; which ones work is found out at the start."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Engine(Protocol):
     """An engine. Two nodes that are joined more than once are joined; PageRank alone minds the direction."""
 
     @property
-    def name(self) -> Literal["gds", "igraph"]:
+    def name(self) -> Literal["gds", "service"]:
         """What it is called in answers."""
 
     async def compute(self, algorithm: Algorithm, over: Projection) -> AlgorithmOutput:
@@ -99,13 +99,13 @@ class EngineAvailability:
 
 _AT_ONCE = 2
 """Computations side by side; the others wait, for as long as their callers do."""
-_PROGRAM = (sys.executable, "-I", "-m", "phronesis_graph.constitution.igraph_worker")
+_PROGRAM = (sys.executable, "-I", "-m", "phronesis_graph.constitution.algorithm_worker")
 _ENVIRONMENT = {"LANG": "C.UTF-8", "OMP_NUM_THREADS": "1"}
 _CANNOT = "the algorithm could not be computed"
 
 
-class IgraphEngine:
-    name: Literal["gds", "igraph"] = "igraph"
+class ProcessEngine:
+    name: Literal["gds", "service"] = "service"
 
     def __init__(self) -> None:
         self._slots = asyncio.Semaphore(_AT_ONCE)
