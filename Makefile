@@ -1,6 +1,6 @@
 # Targets with a line each: `make`. Everything runs in .venv, which `make setup` fills with what requirements.lock says.
 .DEFAULT_GOAL := help
-.PHONY: help setup model demo up test verify test-stores unit check chaos faults injections bench evals docs requirements new-service lock fmt
+.PHONY: help setup model demo up test verify test-stores unit check chaos faults injections bench evals docs requirements new-service lock sbom fmt
 
 UV_VERSION := 0.13.9
 BIN := .venv/bin
@@ -60,7 +60,7 @@ test-stores: setup  ## What touches a graph or a vector store, on real Neo4j and
 unit: setup  ## The tests that need nothing but Python, within a minute
 	$(QUICK) tests/unit tests/contract $(SPLIT) -m "not verify"
 
-check: setup  ## Formatting, lint, types, import rules, generated documents, the chart
+check: setup  ## Formatting, lint, types, import rules, generated documents, the chart, licences
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy $(CHECKED)
@@ -70,6 +70,7 @@ check: setup  ## Formatting, lint, types, import rules, generated documents, the
 	$(BIN)/python -m scripts.schema_changes
 	$(BIN)/python -m scripts.deployment
 	$(BIN)/python -m scripts.chart
+	$(BIN)/python -m scripts.licences
 
 chaos: setup  ## The long run of kills; its report is committed
 	$(BIN)/python -m tests.chaos
@@ -90,6 +91,10 @@ docs: setup  ## Write the generated documents, schemas and tables anew
 	$(BIN)/python -m scripts.documents
 	$(BIN)/python -m tests.hostile
 	$(BIN)/python -m scripts.requirements --write
+	$(BIN)/python -m scripts.licences --write
+
+sbom: setup  ## The bill of materials of a release, with licences and hashes: dist/sbom.cdx.json
+	$(BIN)/python -m scripts.sbom
 
 requirements: setup  ## Each requirement's id, covered by which tests or not
 	@$(BIN)/python -m scripts.requirements
