@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import sysconfig
 import textwrap
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -94,15 +95,18 @@ def read_npm_lock(path: Path) -> dict[Locked, str]:
     }
 
 
-def list_distributions(*folders: Path) -> dict[str, metadata.Distribution]:
-    """By name what is installed in the folders of packages; without any, what this program can import."""
-    found = metadata.distributions(path=[str(folder) for folder in folders]) if folders else metadata.distributions()
-    return {canonicalize_name(one.metadata["Name"]): one for one in found}
+def list_distributions(folder: Path) -> dict[str, metadata.Distribution]:
+    """By name what is installed in a folder of packages."""
+    return {canonicalize_name(one.metadata["Name"]): one for one in metadata.distributions(path=[str(folder)])}
 
 
 def list_installed() -> dict[str, metadata.Distribution]:
-    """What is installed here and, after `make model`, for the small language model."""
-    return list_distributions(*MODEL_PACKAGES.glob("lib/python*/site-packages")) | list_distributions()
+    """What is installed here and, after `make model`, for the small language model.
+
+    Not what can be imported: setuptools adds copies of other packages to that, with other metadata.
+    """
+    folders = [*MODEL_PACKAGES.glob("lib/python*/site-packages"), Path(sysconfig.get_path("purelib"))]
+    return {name: one for folder in folders for name, one in list_distributions(folder).items()}
 
 
 def find_licence(name: str, installed: Mapping[str, metadata.Distribution], rules: Rules) -> str:

@@ -171,3 +171,9 @@ def test_a_bill_that_does_not_fit_the_schema_is_not_written(tmp_path: Path) -> N
     installed = plant(tmp_path, "License-Expression: MIT")
     with pytest.raises(sbom.Invalid):
         sbom.make_bill({Locked("thing", "1.0", ("no hash",)): ComponentScope.REQUIRED}, installed, RULES, "1.2.3")
+
+
+def test_copies_of_packages_elsewhere_on_the_path_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(tmp_path, "License-Expression: GPL-3.0-only", name="psycopg")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert licences.list_installed()["psycopg"].metadata["License-Expression"] == "LGPL-3.0-only"

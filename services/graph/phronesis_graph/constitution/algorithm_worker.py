@@ -87,8 +87,10 @@ def _list_neighbours(nodes: int, edges: Sequence[tuple[int, int]]) -> tuple[NDAr
 
 
 def _sum_dependencies(starts: NDArray[np.int64], neighbours: NDArray[np.int32], sources: Sequence[int]) -> NDArray[np.float64]:
-    """By node the share of shortest paths from the sources that pass it (Brandes 2001): no library computes it from some
-    sources alone. A source is searched a whole level at a time, forwards for the number of paths, backwards for the shares.
+    """By node the share of shortest paths from the sources that pass it (Brandes 2001).
+
+    No library computes it from some sources alone. From each source the graph is walked a whole level at a time: forwards to
+    count paths, backwards to sum the shares.
     """
     nodes, degrees = len(starts) - 1, np.diff(starts)
     latest = np.zeros(nodes, dtype=np.int64)
@@ -122,7 +124,10 @@ def _sum_dependencies(starts: NDArray[np.int64], neighbours: NDArray[np.int32], 
 
 
 def _read_peak_kilobytes() -> int:
-    """The most memory this program took, 0 where the system does not tell: `ru_maxrss` would begin at what the process that started it took."""
+    """The most memory this program took, 0 where the system does not tell.
+
+    `ru_maxrss` would begin at what the process that started it took.
+    """
     status = Path("/proc/self/status")
     found = re.search(r"^VmHWM:\s+(\d+) kB$", status.read_text(), re.MULTILINE) if status.exists() else None
     return int(found[1]) if found else 0
