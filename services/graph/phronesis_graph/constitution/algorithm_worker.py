@@ -89,7 +89,7 @@ def _list_neighbours(nodes: int, edges: Sequence[tuple[int, int]]) -> tuple[NDAr
 def _sum_dependencies(starts: NDArray[np.int64], neighbours: NDArray[np.int32], sources: Sequence[int]) -> NDArray[np.float64]:
     """By node the share of shortest paths from the sources that pass it (Brandes 2001).
 
-    No library computes it from some sources alone. From each source the graph is walked a whole level at a time: forwards to
+    rustworkx computes it from all nodes or none. From each source the graph is walked a whole level at a time: forwards to
     count paths, backwards to sum the shares.
     """
     nodes, degrees = len(starts) - 1, np.diff(starts)
