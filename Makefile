@@ -1,6 +1,6 @@
 # Targets with a line each: `make`. Everything runs in .venv, which `make setup` fills with what requirements.lock says.
 .DEFAULT_GOAL := help
-.PHONY: help setup model demo up test verify test-stores unit check chaos faults injections bench evals docs requirements new-service lock sbom fmt
+.PHONY: help setup model dist demo up test verify test-stores unit check chaos faults injections bench evals docs requirements new-service lock sbom fmt
 
 UV_VERSION := 0.13.9
 BIN := .venv/bin
@@ -38,6 +38,9 @@ $(MODEL_READY): $(MODEL_LOCK) | $(READY)
 	@test -x .venv-model/bin/python || $(BIN)/python -m venv .venv-model
 	VIRTUAL_ENV=$(CURDIR)/.venv-model $(BIN)/uv pip sync -q --require-hashes $(MODEL_BUILD) $(MODEL_LOCK)
 	@touch $@
+
+dist: setup  ## Build what is published: wheels and source distributions of all packages, and the TypeScript client
+	$(BIN)/python -m scripts.distribution
 
 demo: setup  ## The main job: start the stack, load the portfolio, hold a conversation, stop
 	$(BIN)/python examples/demo.py

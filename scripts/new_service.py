@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from .distribution import version
 from .tree import ROOT
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -38,6 +39,8 @@ def write(name: str, root: Path) -> list[Path]:
     for path, text in (files | changed).items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
+    for notice in ("LICENSE", "NOTICE"):
+        (root / "services" / name / notice).symlink_to(Path("..", "..", notice))
     return [*files, *changed]
 
 
@@ -47,7 +50,7 @@ def _files(name: str, root: Path) -> dict[Path, str]:
         TEMPLATES / "contracts": root / "libs/contracts/phronesis_contracts",
         TEMPLATES / "tests": root / "tests/unit" / name,
     }
-    words = {"{{name}}": name, "{{Name}}": name.capitalize(), "{{NAME}}": name.upper()}
+    words = {"{{name}}": name, "{{Name}}": name.capitalize(), "{{NAME}}": name.upper(), "{{version}}": version()}
     found = {}
     for folder, target in places.items():
         for path in sorted(path for path in folder.rglob("*") if path.is_file()):

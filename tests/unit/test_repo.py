@@ -19,6 +19,7 @@ from scripts.tree import ROOT
 LOCK = (ROOT / "requirements.lock").read_text()
 TARGETS = {
     "setup",
+    "dist",
     "demo",
     "up",
     "test",

@@ -54,7 +54,7 @@ def _programs() -> list[Finding]:
 
 
 def _examine_program(what: str, command: Callable[[], Sequence[str]]) -> Finding:
-    remedy = "install the package anew with `make setup`; it has to be made for this system and processor"
+    remedy = "install `phronesis[local]` anew (in a checkout: `make setup`); its packages are made for one system and processor"
     try:
         done = subprocess.run(command(), capture_output=True, text=True, timeout=20)
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -81,7 +81,7 @@ def samples(name: str) -> Any:
     except ModuleNotFoundError as missing:
         from phronesis_contracts import Unavailable
 
-        raise Unavailable("the sample data is not installed: pip install phronesis-samples") from missing
+        raise Unavailable("the sample data is not installed: pip install 'phronesis[local]'") from missing
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
