@@ -3,7 +3,7 @@
     python -m phronesis_local.unprivileged PROGRAM ARGUMENT...
 
 The program keeps the one capability to pass by file permissions, so that folders which only root may enter (a home,
-a temporary folder) need not be opened to every user of the machine.
+a temporary folder, the one that the programs are installed in) need not be opened to every user of the machine.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import struct
 import sys
 
 USER = "nobody"
-_KEEP_CAPABILITIES, _AMBIENT, _RAISE = 8, 47, 2
+_KEEP_CAPABILITIES, _SECURE_BITS, _AMBIENT, _RAISE = 8, 28, 47, 2
+_NO_SETUID_FIXUP = 1 << 2
 _DAC_OVERRIDE = 1
 _VERSION_3 = 0x20080522
 
@@ -23,6 +24,8 @@ _VERSION_3 = 0x20080522
 def _become(user: pwd.struct_passwd) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(_KEEP_CAPABILITIES, 1, 0, 0, 0)
+    # Without it access(2), by which `initdb` looks for `postgres`, would not count the capability.
+    libc.prctl(_SECURE_BITS, _NO_SETUID_FIXUP, 0, 0, 0)
     os.setgroups([])
     os.setresgid(user.pw_gid, user.pw_gid, user.pw_gid)
     os.setresuid(user.pw_uid, user.pw_uid, user.pw_uid)
