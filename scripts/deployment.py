@@ -1,4 +1,4 @@
-"""Check what one machine is deployed with by the programs that read it: compose itself, and Prometheus's own checker.
+"""Check files by the programs that read them: compose itself, Prometheus's own checker, and one for GitHub's workflows.
 
 python -m scripts.deployment
 """
@@ -21,6 +21,7 @@ from .tree import ROOT
 COMPOSE = ROOT / "docker-compose.yml"
 DEPLOY = ROOT / "deploy"
 ALERTS = DEPLOY / "prometheus" / "alerts.yml"
+WORKFLOWS = ROOT / ".github" / "workflows"
 DASHBOARDS = DEPLOY / "grafana" / "dashboards"
 _SECONDS = 60
 
@@ -54,6 +55,9 @@ def check() -> None:
     for chosen in ([], *([name] for name in profiles)):
         flags = [flag for name in chosen for flag in ("--profile", name)]
         _run([*compose, "--file", str(COMPOSE), "--env-file", str(ROOT / ".env.example"), *flags, "config", "--quiet"])
+    # What it would find shellcheck or pyflakes for, where a machine happens to have them, is not asked for.
+    workflows = sorted(map(str, WORKFLOWS.glob("*.yaml")))
+    _run([str(program("actionlint")), "-shellcheck=", "-pyflakes=", *workflows])
     promtool = str(program("promtool"))
     _run([promtool, "check", "config", str(DEPLOY / "prometheus" / "prometheus.yml")])
     with tempfile.TemporaryDirectory() as folder:
@@ -86,7 +90,7 @@ def main() -> None:
         check()
     except (Wrong, Missing) as error:
         sys.exit(str(error))
-    print("compose and Prometheus take their files")
+    print("compose, Prometheus and GitHub take their files")
 
 
 if __name__ == "__main__":

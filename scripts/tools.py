@@ -46,6 +46,7 @@ class Missing(Exception):
 
 
 TOOLS = {
+    "actionlint": Tool("github.com/rhysd/actionlint/cmd/actionlint", "v1.7.12"),
     "helm": Tool("helm.sh/helm/v3/cmd/helm", "v3.19.0"),
     "compose": Tool("github.com/docker/compose/v2/cmd", "v2.40.3"),
     "promtool": Tool("github.com/prometheus/prometheus/cmd/promtool", "v0.313.5"),

@@ -53,7 +53,7 @@ def classes(part: str) -> tuple[type[BaseSettings], ...]:
     modules = EXTRA.get(part, ())
     if part in SERVICES:
         needs = tomllib.loads((ROOT / f"services/{part}/pyproject.toml").read_text())["project"]["dependencies"]
-        libs = [need.removeprefix("phronesis-") for need in needs if need.startswith("phronesis-")]
+        libs = [need.removeprefix("phronesis-").partition("==")[0] for need in needs if need.startswith("phronesis-")]
         wanted = [f"phronesis_{name}.settings" for name in (*libs, part)]
         modules = tuple(name for name in wanted if importlib.util.find_spec(name))
     found = {value for name in modules for value in vars(importlib.import_module(name)).values() if inspect.isclass(value)}

@@ -23,7 +23,7 @@ from scripts import distribution
 from scripts.tree import DOCS, ROOT
 from tests.support.pages import Shell, follow
 
-pytestmark = [pytest.mark.verify, pytest.mark.any_store, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.verify, pytest.mark.any_store, pytest.mark.timeout(1200)]
 UV = Path(sys.executable).with_name("uv")
 PYTHON = Path(sys.base_prefix) / "bin"
 _REGISTRIES = re.compile(r"(PIP|UV|NPM)_|SSL_|LANG|LC_|TMPDIR|(https?|no)_proxy", re.IGNORECASE)

@@ -16,6 +16,8 @@ _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"`([\w.-]+\.\w+)`")
 _COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 _CODE = ("python", "ts")
+LONGEST = 600.0
+"""Seconds that a command may take: installing everything by pip takes 50 seconds of a processor that other tests share."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ class Shell:
         self._process.stdin.close()
         await self._process.wait()
 
-    async def run(self, line: str, within: float = 300.0) -> tuple[int, str]:
+    async def run(self, line: str, within: float = LONGEST) -> tuple[int, str]:
         """The exit code of a command and what it prints.
 
         Raises:

@@ -59,7 +59,8 @@ def test_every_service_has_what_the_image_starts() -> None:
 def test_the_context_of_the_build_is_only_what_an_image_is_made_of() -> None:
     lines = (ROOT / ".dockerignore").read_text().splitlines()
     assert {line for line in lines if line.startswith("!")} == {
-        "!LICENSE", "!NOTICE", "!deploy/local", "!deploy/operations", "!libs", "!requirements.lock", "!services",
+        "!LICENSE", "!NOTICE", "!deploy/local", "!deploy/operations", "!libs", "!pyproject.toml", "!requirements.lock",
+        "!samples", "!services",
     }  # fmt: skip
     assert "*" in lines
 

@@ -295,7 +295,7 @@ class Parts:
             variables |= model.variables(service_of(name), model_python(self._settings), self._where.model)
         if name in self._gateways:
             variables |= {
-                "GATEWAY_HOST": LOOPBACK,
+                "GATEWAY_HOST": self._settings.host,
                 "GATEWAY_PORT": str(self._gateways[name]),
                 "GATEWAY_BOOTSTRAP_KEY_FILE": str(self._data.key),
             }

@@ -8,6 +8,8 @@ from pathlib import Path
 from pydantic import AliasChoices, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from .loopback import LOOPBACK
+
 DEFAULT_DATA = Path("~/.phronesis")
 DEFAULT_PORT = 8700
 
@@ -39,6 +41,8 @@ class LocalSettings(BaseSettings):
     """The data directory."""
     port: int | None = None
     """The gateway's port; 0 for any free one; by default 8700, or any free one where that is taken."""
+    host: str = LOOPBACK
+    """The address that the gateway listens on; `0.0.0.0` in a container. All else stays on the loopback interface."""
     stores: Stores = Stores.EMBEDDED
     """`embedded` (ArcadeDB and pgvector) or `production` (Neo4j and Weaviate)."""
     neo4j_home: Path | None = None

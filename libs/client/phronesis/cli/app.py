@@ -58,7 +58,7 @@ def _delegate(package: str) -> Callable[[typer.Context], None]:
         except ModuleNotFoundError as exc:
             if exc.name not in (f"phronesis_{package}", f"phronesis_{package}.cli"):
                 raise
-            output.note("error: unavailable: this needs the packages of a stack; install them with: pip install 'phronesis[local]'")
+            output.note("error: unavailable: the packages of a stack are not installed: pip install 'phronesis[local]'")
             raise typer.Exit(output.FAILURE) from exc
         app = typer.Typer(name="phronesis", add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
         cli.register(app)
