@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -86,6 +86,34 @@ async def test_a_message_is_read_as_it_was_said(memories: Memories) -> None:
     found = await memories.handlers.get(calling(who), GetMemory(id=id))
     told = (found.kind, found.text, found.speaker, found.conversation_id, found.occurred_at, found.metadata)
     assert told == ("message", "The launch is on 4 May", "Ada", "c1", NOON, {"channel": "mail"})
+
+
+async def test_messages_of_a_conversation_know_their_order_whatever_their_times(memories: Memories) -> None:
+    who = someone()
+    said = [{"text": f"line {n}", "speaker": "Ada", "occurred_at": NOON - timedelta(days=n % 2)} for n in range(3)]
+    await memories.add(who, *said, conversation="c1")
+    await memories.add(who, "a note")
+    page = (await memories.handlers.list(calling(who), ListMemories())).memories
+    assert [one.text for one in sorted(page, key=lambda one: one.position or 0)] == ["a note", "line 0", "line 1", "line 2"]
+    assert [one.position for one in page if one.kind == "note"] == [None]
+
+
+async def test_what_is_there_already_is_not_embedded_again(memories: Memories, monkeypatch: pytest.MonkeyPatch) -> None:
+    who = someone()
+    embedded: list[str] = []
+    embed = memories.memory.embedder.embed_texts
+
+    async def count(texts: Sequence[str]) -> Any:
+        embedded.extend(texts)
+        return await embed(texts)
+
+    monkeypatch.setattr(memories.memory.embedder, "embed_texts", count)
+    await memories.add(who, {"text": "the oven is hot", "speaker": "Ada", "external_id": "x"})
+    once = len(embedded)
+    await memories.add(who, {"text": "the oven is hot", "speaker": "Ada", "external_id": "x"})
+    assert (once > 0, len(embedded)) == (True, once)
+    await memories.add(who, {"text": "the oven is cold", "speaker": "Ada", "external_id": "x"})
+    assert len(embedded) > once
 
 
 async def test_a_message_is_found_by_its_speaker_and_by_what_was_said_beside_it(memories: Memories) -> None:

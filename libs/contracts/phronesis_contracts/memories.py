@@ -88,6 +88,8 @@ class Memory(Described):
     """Who said it."""
     conversation_id: str | None = None
     """The conversation that it belongs to."""
+    position: int | None = None
+    """Its place among the messages of its conversation: a later one has a greater one."""
     occurred_at: datetime
     """When it was said; when it was added where that was not stated."""
     created_at: datetime

@@ -50,7 +50,9 @@ class MemoryHandlers:
         check_batch(request.memories, "memories")
         drafts = [_draft(one, request.conversation_id) for one in request.memories]
         if request.wait or await self._stored.waiting(call.who.tenant, _MOST_WAITING) >= _MOST_WAITING:
-            return await self._drafting.store(drafts, {}, partial(self._stored.add, call, request))
+            named = [draft.external_id for draft in drafts if draft.external_id is not None]
+            known = await self._stored.digests(call.who.tenant, call.who.user, named) if named else {}
+            return await self._drafting.store(drafts, known, partial(self._stored.add, call, request))
         added = await self._stored.add(call, request, await with_words(drafts), embed_later=True)
         self._wake.set()
         return added

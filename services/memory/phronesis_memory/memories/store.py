@@ -37,7 +37,7 @@ MOST_FILTERED = 5_000
 """Memories that a filter leaves to a search at most: the newest."""
 
 _AT = "coalesce(occurred_at, created_at)"
-_COLUMNS = f"id, external_id, kind, title, body, said_in, {_AT} AS at, created_at, updated_at, metadata"
+_COLUMNS = f"id, external_id, kind, title, body, said_in, position, {_AT} AS at, created_at, updated_at, metadata"
 _INSIDE = "tenant = $1 AND owner = ANY($2::text[]) AND kind = ANY($3::text[])"
 _FILTERED = f"""{_INSIDE} AND ($4::text IS NULL OR said_in = $4) AND ($5::timestamptz IS NULL OR {_AT} >= $5)
     AND ($6::timestamptz IS NULL OR {_AT} < $6) AND metadata @> $7 AND ($8::timestamptz IS NULL OR created_at <= $8)"""
@@ -49,6 +49,8 @@ _READ = f"SELECT {_COLUMNS} FROM items WHERE {_INSIDE} AND id = ANY($4::uuid[])"
 _NAMED = f"""
     SELECT {_COLUMNS} FROM items WHERE {_INSIDE} AND (id = ANY($4::uuid[]) OR external_id = $5)
     ORDER BY (external_id = $5) DESC NULLS LAST LIMIT 1"""  # noqa: S608
+_DIGESTS = """
+    SELECT external_id, part, content_hash FROM items WHERE tenant = $1 AND owner = $2 AND external_id = ANY($3::text[])"""
 # The empty text keeps the planner from walking all that a user has, by `items_kind`, while its statistics are old.
 _BESIDE = """
     WITH one AS MATERIALIZED (
@@ -179,6 +181,12 @@ class PostgresMemories:
             await connection.execute(_EMBEDDED, waiting.tenant, waiting.owner, done)
         await self._vectors.settle(waiting.tenant, done)
 
+    async def digests(self, tenant: str, owner: str, external_ids: Sequence[str]) -> dict[tuple[str, str], bytes]:
+        """The hashes of those of an owner's items that have one of these external ids, by external id and part."""
+        async with self._database.connection(tenant) as connection:
+            rows = await connection.fetch(_DIGESTS, tenant, owner, list(external_ids))
+        return {(row["external_id"], row["part"]): row["content_hash"] for row in rows}
+
     async def matching(self, audience: Audience, wanted: MemoryFilter, as_of: datetime | None) -> list[str]:
         """The ids of the newest memories that a filter leaves: `MOST_FILTERED` at most."""
         async with self._database.connection(audience.tenant) as connection:
@@ -292,6 +300,7 @@ def _memory(row: asyncpg.Record, beside: int = 1) -> Memory:
         text=shorten(row["body"], beside),
         speaker=row["title"] if said else None,
         conversation_id=row["said_in"],
+        position=row["position"],
         occurred_at=row["at"],
         created_at=row["created_at"],
         updated_at=row["updated_at"],
