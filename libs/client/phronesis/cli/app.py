@@ -40,7 +40,6 @@ OPERATIONS_COMMANDS = {
     "restore": "Load a backup into empty stores.",
     "forgotten": "Write the list of what was forgotten, for the restore of an older backup.",
     "export": "Write what one tenant has to an archive.",
-    "import": "Load a tenant's archive.",
 }
 
 
@@ -48,10 +47,13 @@ def register_packages(app: typer.Typer) -> None:
     for package, commands in (("local", LOCAL_COMMANDS), ("operations", OPERATIONS_COMMANDS)):
         for name, help_text in commands.items():
             settings = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
-            app.command(name, help=help_text, context_settings=settings)(_delegate(package))
+            app.command(name, help=help_text, context_settings=settings)(_delegate(package, name))
+    memories.import_app.command(
+        "archive", help="A tenant's archive, as `phronesis export` writes it.", context_settings=settings
+    )(_delegate("operations", "import"))
 
 
-def _delegate(package: str) -> Callable[[typer.Context], None]:
+def _delegate(package: str, name: str) -> Callable[[typer.Context], None]:
     def hand_on(context: typer.Context) -> None:
         try:
             cli = import_module(f"phronesis_{package}.cli")
@@ -62,10 +64,18 @@ def _delegate(package: str) -> Callable[[typer.Context], None]:
             raise typer.Exit(output.FAILURE) from exc
         app = typer.Typer(name="phronesis", add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
         cli.register(app)
-        result = app(args=[str(context.info_name), *context.args], prog_name="phronesis", standalone_mode=False)
+        result = app(args=[name, *context.args], prog_name="phronesis", standalone_mode=False)
         raise typer.Exit(result if isinstance(result, int) else 0)
 
     return hand_on
+
+
+class ArchiveGroup(TyperGroup):
+    """A group that takes a file in place of a command, and hands it to its command `archive`."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """What the arguments name: a program whose memories are imported, or an archive."""
+        return super().resolve_command(ctx, args if args and args[0] in self.commands else ["archive", *args])
 
 
 class FilesGroup(TyperGroup):
@@ -123,8 +133,8 @@ def generate(
 SECTIONS = {
     "Run a stack": (*LOCAL_COMMANDS, "version"),
     "Talk": ("ask", "chat", "task", "conversations", "turns", "tasks", "approvals", "trace", "replay"),
-    "Remember": ("memory", "remember", "recall", "forget", "profile"),
-    "Data": ("load", "twin", "constitution", "backup", "restore", "forgotten", "export", "import"),
+    "Remember": ("memory", "import", "remember", "recall", "forget", "profile"),
+    "Data": ("load", "twin", "constitution", "backup", "restore", "forgotten", "export"),
     "Agents": ("agent", "instructions", "mcp"),
     "Administer": ("keys", "usage", "limits"),
 }
@@ -192,6 +202,14 @@ app.add_typer(constitution.app, name="constitution")
 app.add_typer(instructions.app, name="instructions")
 app.add_typer(agents.app, name="agent")
 register_packages(app)
+app.add_typer(
+    memories.import_app,
+    name="import",
+    cls=ArchiveGroup,
+    help="Take in memories of another program, or a tenant's archive.",
+    no_args_is_help=True,
+    context_settings={"ignore_unknown_options": True},
+)
 app.stack_command()(account.usage)
 app.stack_command()(account.replay)
 app.add_typer(account.limits, name="limits")

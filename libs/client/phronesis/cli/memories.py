@@ -1,9 +1,14 @@
-"""`phronesis memory add`, `search`, `list`, `get`, `update`, `history`, `delete` and `context`."""
+"""`phronesis memory add`, `search`, `list`, `get`, `update`, `history`, `delete`, `context`, `export`; `phronesis import`."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
@@ -12,6 +17,8 @@ from .output import Commands, Stack, Yes
 
 if TYPE_CHECKING:
     from phronesis_contracts.memories import Memory
+
+    from ..importing import ImportReport, Problem
 
 app = Commands()
 Conversation = Annotated[str | None, typer.Option("--conversation", help="A conversation's id.")]
@@ -156,6 +163,120 @@ def context(
         output.out(made.text)
     else:
         output.note("nothing found")
+
+
+@app.stack_command(json=False)
+def export(
+    stack: Stack,
+    file: Annotated[Path, typer.Argument(help="Where to; - for standard output.", metavar="FILE|-", allow_dash=True)],
+    kind: Kind = [],  # noqa: B006
+    conversation: Conversation = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace FILE if it is there.")] = False,
+) -> None:
+    """Write what is remembered as JSON Lines, which `phronesis import jsonl` reads."""
+    from ..importing import export as write
+
+    with stack.client() as client, _written(file, force) as to:
+        count = write(client, to, kind, conversation)
+    output.note(f"{count:,} memories")
+
+
+@contextmanager
+def _written(file: Path, force: bool) -> Iterator[BinaryIO]:
+    """Standard output, or a file that is there when all of it is written, and readable by its owner alone."""
+    if str(file) == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    from phronesis_contracts import BadRequest
+
+    if file.exists() and not force:
+        raise BadRequest(f"{file} is there already; --force replaces it", field="FILE")
+    part = file.with_name(f"{file.name}.part")
+    try:
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as to:
+            yield to
+        part.replace(file)
+    except OSError as error:
+        raise BadRequest(f"{file} cannot be written: {error.strerror}", field="FILE") from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+SOURCES = {
+    "mem0": "Memories of mem0: the answer of get_all, or an export.",
+    "zep": "Threads, messages, facts and users of Zep.",
+    "langmem": "Items of a LangGraph store, in which LangMem keeps memories.",
+    "jsonl": "JSON Lines, as `phronesis memory export` writes them.",
+}
+import_app = Commands()
+File = Annotated[Path, typer.Argument(help="JSON or JSON Lines.", metavar="FILE", exists=True, dir_okay=False)]
+Users = Annotated[
+    list[str], typer.Option("--user", help="Only what the source holds of this user; may be given again.", metavar="NAME")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only tell what would be done.")]
+
+
+def _add_source(source: str, help: str) -> None:
+    def bring_in(stack: Stack, file: File, users: Users = [], dry_run: DryRun = False) -> None:  # noqa: B006
+        _bring_in(stack, source, file, users, dry_run)
+
+    bring_in.__doc__ = help
+    import_app.stack_command(name=source)(bring_in)
+
+
+for _name, _help in SOURCES.items():
+    _add_source(_name, _help)
+
+
+def _bring_in(stack: Stack, source: str, file: Path, users: list[str], dry_run: bool) -> None:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from phronesis_contracts import ServiceError
+
+    from ..importing import Import
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with stack.client() as client, Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task(file.name, total=None)
+        work = Import(
+            client, file, source, users, dry_run, lambda done, total: progress.update(task, completed=done, total=total)
+        )
+        try:
+            report = work.run()
+        except ServiceError:
+            if written := work.report.added + work.report.updated:
+                output.note(f"{written:,} memories are stored; the same command again goes on")
+            raise
+    stack.show(report, _report)
+
+
+def _report(done: ImportReport) -> None:
+    words = {"added": done.added, "updated": done.updated, "there already": done.there, "skipped": done.skipped}
+    words |= {"of other users": done.others} if done.others else {}
+    wanted = "would be " if done.dry_run else ""
+    output.out(f"{done.read:,} read: {wanted}" + ", ".join(f"{count:,} {word}" for word, count in words.items()))
+    _fields("became", done.mapped)
+    _fields("kept in metadata as", done.kept)
+    if done.empty:
+        output.out(f"without a value: {', '.join(f'{name} ({count:,})' for name, count in done.empty.items())}")
+    if done.paging:
+        output.out(f"of the pages, not the memories: {', '.join(done.paging)}")
+    for name, why in done.dropped.items():
+        output.out(f"dropped: {name}: {why}")
+    _problems("noted", done.noted)
+    _problems("skipped", done.problems)
+
+
+def _fields(how: str, fields: dict[str, dict[str, int]]) -> None:
+    for name, targets in fields.items():
+        output.out(f"{name} {how} {', '.join(f'{target} ({count:,})' for target, count in targets.items())}")
+
+
+def _problems(how: str, problems: tuple[Problem, ...]) -> None:
+    for one in problems:
+        output.note(f"{how}: line {one.line}{f', {one.field}' if one.field else ''}: {one.reason}")
 
 
 def _line(one: Memory, most: int = output.SHOWN) -> str:
