@@ -10,7 +10,21 @@ import argparse
 import sys
 from pathlib import Path
 
-from . import asyncapi, chart_files, decisions, nats, openapi, readmes, samples, schemas, services, sync_client
+from . import (
+    asyncapi,
+    chart_files,
+    commands,
+    decisions,
+    nats,
+    openapi,
+    readmes,
+    rest,
+    samples,
+    schemas,
+    sdk,
+    services,
+    sync_client,
+)
 from .tree import ROOT
 
 
@@ -21,7 +35,22 @@ def documents() -> dict[Path, str]:
         schemas.Break: a contract changed in a way that its version does not allow.
     """
     found: dict[Path, str] = {}
-    for module in (schemas, samples, asyncapi, openapi, services, decisions, readmes, nats, chart_files, sync_client):
+    modules = (
+        schemas,
+        samples,
+        asyncapi,
+        openapi,
+        rest,
+        services,
+        sdk,
+        commands,
+        decisions,
+        readmes,
+        nats,
+        chart_files,
+        sync_client,
+    )
+    for module in modules:
         found |= module.documents()
     return found
 
