@@ -1,6 +1,6 @@
 # Targets with a line each: `make`. Everything runs in .venv, which `make setup` fills with what requirements.lock says.
 .DEFAULT_GOAL := help
-.PHONY: help setup model dist demo up test verify test-stores unit check chaos faults injections bench evals docs requirements new-service lock sbom fmt
+.PHONY: help setup model dist demo up test verify test-stores unit check chaos faults injections bench evals docs site requirements new-service lock sbom fmt
 
 UV_VERSION := 0.13.9
 BIN := .venv/bin
@@ -63,7 +63,7 @@ test-stores: setup  ## What touches a graph or a vector store, on real Neo4j and
 unit: setup  ## The tests that need nothing but Python, within a minute
 	$(QUICK) tests/unit tests/contract $(SPLIT) -m "not verify"
 
-check: setup  ## Formatting, lint, types, import rules, generated documents, the chart, licences
+check: setup  ## Formatting, lint, types, import rules, generated documents, the chart, licences, the site
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy $(CHECKED)
@@ -74,6 +74,7 @@ check: setup  ## Formatting, lint, types, import rules, generated documents, the
 	$(BIN)/python -m scripts.deployment
 	$(BIN)/python -m scripts.chart
 	$(BIN)/python -m scripts.licences
+	$(BIN)/python -m scripts.site
 
 chaos: setup  ## The long run of kills; its report is committed
 	$(BIN)/python -m tests.chaos
@@ -98,6 +99,9 @@ docs: setup  ## Write the generated documents, schemas and tables anew
 
 sbom: setup  ## The bill of materials of a release, with licences and hashes: dist/sbom.cdx.json
 	$(BIN)/python -m scripts.sbom
+
+site: setup  ## Build the website of the documentation into site/; a broken link or a page that is not in the index fails
+	$(BIN)/python -m scripts.site
 
 requirements: setup  ## Each requirement's id, covered by which tests or not
 	@$(BIN)/python -m scripts.requirements

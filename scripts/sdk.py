@@ -32,7 +32,7 @@ def documents() -> dict[Path, str]:
 
 
 def _client() -> Iterator[str]:
-    yield from ("## Client", "", f"`Client{_signature(phronesis.Client)}`", "", _text(phronesis.Client), "")
+    yield from ("## Client", "", "```python", f"Client{_signature(phronesis.Client)}", "```", "", _text(phronesis.Client), "")
     for name, member in vars(phronesis.Client).items():
         if not name.startswith("_"):
             yield from _member(f"client.{name}", member)
@@ -74,7 +74,7 @@ def _signature(called: Callable[..., Any]) -> str:
         shown.append(f"{parameter.name}{stated}{default}")
     result = "" if found.return_annotation in (found.empty, None, "None") else f" -> {_result(found.return_annotation)}"
     line = f"({', '.join(shown)}){result}"
-    if len(line) > 80 and not inspect.isclass(called):
+    if len(line) > 80:
         line = "(\n" + "".join(f"    {one},\n" for one in shown) + f"){result}"
     return line
 

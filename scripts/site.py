@@ -55,13 +55,16 @@ class Page:
         return self.path.relative_to(ROOT).as_posix()
 
 
-def navigation() -> dict[str, list[Page]]:
+def navigation(index: str | None = None) -> dict[str, list[Page]]:
     """The pages of each section, as the index lists them; the decisions are added from their own index.
+
+    Args:
+        index: text of the index; that of `docs/README.md` when absent.
 
     Raises:
         Incomplete: a page below `docs/` is not in the index, a file that it names is missing, or one is named twice.
     """
-    parts = _SECTION.split(INDEX.read_text(encoding="utf-8"))
+    parts = _SECTION.split(INDEX.read_text(encoding="utf-8") if index is None else index)
     found = {title: list(_pages(text)) for title, text in zip(parts[1::2], parts[2::2], strict=True)}
     records = [Page(f"{record.number} {record.title}", record.path, record.area) for record in decisions.records()]
     found["Decisions"] += records

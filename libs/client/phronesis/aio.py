@@ -248,6 +248,7 @@ class AsyncClient:
         return await self._connection.call(account.ready())
 
     async def close(self) -> None:
+        """Close the connections to the gateway."""
         await self._connection.http.aclose()
 
     async def __aenter__(self) -> Self:

@@ -248,6 +248,7 @@ class Client:
         return self._connection.call(account.ready())
 
     def close(self) -> None:
+        """Close the connections to the gateway."""
         self._connection.http.close()
 
     def __enter__(self) -> Self:
