@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from fastapi import FastAPI
+from fastapi_offline import FastAPIOffline
 from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Route
 from starlette.types import ASGIApp
@@ -127,7 +128,14 @@ class Parts:
 
 
 def build_api(parts: Parts) -> FastAPI:
-    app = FastAPI(title="Phronesis", version=VERSION, redoc_url=None, redirect_slashes=False)
+    app = FastAPIOffline(
+        title="Phronesis",
+        version=VERSION,
+        redoc_url=None,
+        redirect_slashes=False,
+        # Swagger UI would otherwise send the address of the description to a public validator.
+        swagger_ui_parameters={"validatorUrl": None},
+    )
     install_error_handlers(app)
     settings, authenticator, bus = parts.settings, parts.authenticator, parts.bus
     if settings.cors_origins:

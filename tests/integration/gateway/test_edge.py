@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 from uuid import uuid4
@@ -246,7 +247,15 @@ async def test_the_description_of_the_api_names_every_route_and_no_422(api: Runn
         "/api/v1/keys/{id}",
     }
     assert '"422"' not in json.dumps(description)
-    assert (await api.http.get("/docs")).status_code == 200
+
+
+async def test_the_page_of_the_api_loads_its_script_and_styles_from_the_gateway_alone(api: RunningGateway) -> None:
+    page = (await api.http.get("/docs")).text
+    loaded = re.findall(r'<(?:script|link|img)[^>]* (?:src|href)="([^"]*)"', page)
+    assert [re.sub(r".*/", "", address) for address in loaded] == ["swagger-ui.css", "favicon.png", "swagger-ui-bundle.js"]
+    assert [(await api.http.get(address)).status_code for address in loaded] == [200, 200, 200]
+    assert [address for address in loaded if not re.match(r"/\w", address)] == []
+    assert re.findall(r'"validatorUrl": (.+?),?\n', page) == ["null"]
 
 
 async def test_requests_are_counted_by_route_and_not_by_id(api: RunningGateway, ann: Holder) -> None:
