@@ -19,7 +19,7 @@ from typing import Any
 import yaml
 
 from phronesis_contracts.catalog import TOOLS
-from phronesis_gateway.http.responses import without_null
+from phronesis_gateway.http.description import without_null
 
 from . import asyncapi, openapi
 from .schemas import breaks

@@ -25,9 +25,10 @@ from .auth.keys import USER
 from .auth.ports import KeyStore
 from .auth.tickets import Tickets
 from .auth.tokens import IssuerKeys, TokenVerifier
+from .http.description import openapi_description, operation_id
 from .http.edge import Edge
 from .http.operations import Metrics, Readiness, operations_router
-from .http.responses import install_error_handlers, openapi_description
+from .http.responses import install_error_handlers
 from .http.uploads import ENVELOPE, MEDIA, UploadReceiver, media_router
 from .mcp.endpoint import HEADERS, PATH, McpEndpoint, ResourceNames, resource_router
 from .settings import GatewaySettings, JwtSettings, McpSettings, ToolSettings
@@ -133,6 +134,7 @@ def build_api(parts: Parts) -> FastAPI:
         version=VERSION,
         redoc_url=None,
         redirect_slashes=False,
+        generate_unique_id_function=operation_id,
         # Swagger UI would otherwise send the address of the description to a public validator.
         swagger_ui_parameters={"validatorUrl": None},
     )

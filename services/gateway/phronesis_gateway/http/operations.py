@@ -154,23 +154,23 @@ def operations_router(readiness: Readiness, metrics: Metrics, revision: str | No
     info = Info(revision=revision)
 
     @routes.get("/health/live", responses=route_responses(Alive))
-    async def live() -> Response:
+    async def get_liveness() -> Response:
         """Whether the process answers; it asks nobody else."""
         return json_response(Alive())
 
     @routes.get("/health/ready", responses=route_responses(Ready) | route_responses(Ready, 503))
-    async def ready() -> Response:
+    async def get_readiness() -> Response:
         """Whether the stack can work. What is down is named: a service, or a service's dependency."""
         down = await readiness.down()
         return json_response(Ready(ready=not down, down=down), 503 if down else 200, {"Retry-After": "1"} if down else None)
 
     @routes.get("/metrics", responses={200: {"description": "Counts, for Prometheus.", "content": {"text/plain": {}}}})
-    async def counted() -> Response:
+    async def get_metrics() -> Response:
         """What the gateway's process counted."""
         return Response(await metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
     @routes.get("/info", responses=route_responses(Info))
-    async def what() -> Response:
+    async def get_info() -> Response:
         """What this is."""
         return json_response(info)
 

@@ -1,4 +1,4 @@
-"""Responses: messages as JSON, errors as problem documents (RFC 9457), and the OpenAPI description."""
+"""Responses: messages as JSON, and errors as problem documents (RFC 9457)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from fastapi import FastAPI, Path, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.openapi.utils import get_openapi
+from fastapi.routing import iter_route_contexts
 from pydantic import AfterValidator, BaseModel
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
@@ -23,38 +23,17 @@ from phronesis_contracts import BadRequest, Internal, NotFound, ServiceError, Un
 from phronesis_contracts.orchestrator import Problem
 
 
-def openapi_description(app: FastAPI) -> dict[str, Any]:
-    if app.openapi_schema is None:
-        found = get_openapi(title=app.title, version=app.version, routes=app.routes)
-        for path in found["paths"].values():
-            for operation in path.values():
-                # Bad input is a 400 that names the field, and a problem document like every other error.
-                operation["responses"].pop("422", None)
-                for parameter in operation.get("parameters", ()):
-                    parameter["schema"] = without_null(parameter["schema"])
-        for name in ("HTTPValidationError", "ValidationError"):
-            found["components"]["schemas"].pop(name, None)
-        app.openapi_schema = found
-    return app.openapi_schema
-
-
 def allowed_methods(app: FastAPI, path: str) -> str | None:
     """The methods of `path` as an `Allow` header states them; `None` where the description has no such path."""
-    paths: dict[str, dict[str, Any]] = app.openapi()["paths"]
+    methods: dict[str, set[str]] = {}
+    for route in iter_route_contexts(app.routes):
+        if route.path and route.methods and route.include_in_schema:
+            methods.setdefault(route.path, set()).update(route.methods)
     # A path that is named stands before one that is a pattern for it.
-    for template in sorted(paths, key=lambda template: template.count("{")):
+    for template in sorted(methods, key=lambda template: template.count("{")):
         if compile_path(template)[0].match(path):
-            return ", ".join(sorted(method.upper() for method in paths[template]))
+            return ", ".join(sorted(methods[template]))
     return None
-
-
-def without_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a parameter where it is given: one that is left out is not null, and `null` in an address is a text."""
-    stated = [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]
-    if len(stated) != 1:
-        return schema
-    found: dict[str, Any] = stated[0] | {name: value for name, value in schema.items() if name not in ("anyOf", "default")}
-    return found
 
 
 MEDIA_TYPE = "application/problem+json"

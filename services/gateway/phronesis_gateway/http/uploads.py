@@ -162,7 +162,7 @@ def media_router(authenticator: Authenticator, bus: Bus, uploads: UploadReceiver
     routes = APIRouter(route_class=authenticated_route(authenticator), responses=PROBLEMS, tags=["memory"])
 
     @routes.post(MEDIA, status_code=201, responses=route_responses(Media, 201), openapi_extra=_UPLOAD)
-    async def upload(request: Request, who: Caller, key: IdempotencyKey) -> Response:
+    async def upload_media(request: Request, who: Caller, key: IdempotencyKey) -> Response:
         """Upload a file: as the part `file` of a form, or as the body with `Content-Type` and `X-File-Name`."""
         media = await uploads.take(who, request, scope_idempotency_key(who, key))
         return json_response(media, 201, {"Location": f"{MEDIA}/{media.id}"})

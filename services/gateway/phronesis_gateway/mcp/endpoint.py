@@ -138,9 +138,9 @@ class ResourceNames:
 def resource_router(named: ResourceNames, issuer: str | None) -> APIRouter:
     routes = APIRouter(responses=PROBLEMS, tags=["mcp"])
 
-    @routes.get(WELL_KNOWN, responses=route_responses(Resource))
+    @routes.get(WELL_KNOWN, operation_id="get_resource_metadata", responses=route_responses(Resource))
     @routes.get(WELL_KNOWN + PATH, responses=route_responses(Resource))
-    async def describe(request: Request) -> Response:
+    async def get_mcp_resource_metadata(request: Request) -> Response:
         """What `/mcp` is, and whose tokens it takes (RFC 9728)."""
         if (refusal := await named.refused(request)) is not None:
             return refusal
