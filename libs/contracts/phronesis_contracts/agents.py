@@ -83,6 +83,7 @@ class AgentLimits(Message):
     tokens: Annotated[int, Field(ge=500, le=10_000_000), WRITTEN_AS_NUMBER] | None = None
     """Tokens of its model calls, read and written together, after which none is begun any more and rules answer."""
     tool_calls: Annotated[int, Field(ge=1, le=MAX_TOOL_CALLS), WRITTEN_AS_NUMBER] | None = None
+    """Tool calls of one message, 1 to 20."""
     seconds: Annotated[float, Field(ge=1, le=3_600), WRITTEN_AS_NUMBER] | None = None
     """Seconds that the work on a message may take."""
 
@@ -93,6 +94,7 @@ class AgentDefinition(Message):
     model_config = ConfigDict(extra="forbid")
 
     name: AgentName
+    """Its name: lower-case words joined by hyphens, 40 characters at most, no packaged agent's."""
     description: Text = Field(default="", max_length=300)
     """What it is for; shown where agents are listed, and said of itself where it has no phrase `about`."""
     based_on: str | None = Field(default=None, min_length=1, max_length=64, json_schema_extra={"format": "packaged-agent"})
@@ -109,6 +111,7 @@ class AgentDefinition(Message):
     model: str | None = Field(default=None, min_length=1, max_length=200, pattern=r"^[!-~]+$")
     """The model that its calls are made with, one of those that `models.get` lists."""
     limits: AgentLimits = AgentLimits()
+    """Bounds of the work on one message."""
 
     @property
     def base(self) -> str:
@@ -120,7 +123,7 @@ class PublishAgent(AgentDefinition):
     """An agent to publish as a new version, which becomes the active one."""
 
     note: Text = Field(default="", max_length=500)
-    """Why."""
+    """Why it is published; shown in the list of versions."""
     dry_run: bool = Field(default=False, strict=True)
     """Whether to check it and say what would change, and change nothing."""
 
@@ -133,28 +136,34 @@ class AgentPublished(Message):
     """An agent's active version, or after a dry run the one that would be."""
 
     name: str
+    """The agent's name."""
     version: int
+    """Number of the active version; after a dry run, the number that the next one would get."""
     changed: tuple[str, ...] = ()
     """The fields that differ from the version before; none where nothing does, and then no version was made."""
     diff: str = ""
     """Lines in the unified form; cut where it is very long."""
     dry_run: bool = False
+    """Whether nothing was published, and this only says what would change."""
 
 
 class AgentInfo(Message):
     """An agent of the tenant: a packaged one, or one of its own."""
 
     name: str
+    """The name to send messages to it by."""
     own: bool = False
+    """Whether it is one of the tenant's own; false for a packaged agent."""
     description: str = ""
+    """What it is for, in a sentence or two; empty where nobody wrote one."""
     based_on: str = ""
     """The packaged agent that an own one is made from."""
     version: int = 0
-    """The active version of an own one."""
+    """Number of the active version of an own one; 0 for a packaged agent."""
     at: datetime | None = None
-    """When that was published."""
+    """When that version was published."""
     by: str | None = None
-    """The user who published it."""
+    """The user who published that version."""
 
 
 class ListTenantAgents(Message):
@@ -170,6 +179,7 @@ class TenantAgents(Message):
     """The agents by name."""
 
     agents: tuple[AgentInfo, ...]
+    """The agents, by name."""
 
 
 class GetAgent(Message):
@@ -186,14 +196,19 @@ class AgentShown(Message):
     """An agent, with what it is made of."""
 
     agent: AgentInfo
+    """What a list of agents says of it."""
     active: bool = True
+    """Whether the version shown is the active one."""
     definition: AgentDefinition | None = None
     """As it was published; absent of a packaged agent."""
     loop: str = ""
+    """The loop that it runs, which is its base's."""
     stages: tuple[str, ...] = ()
+    """The stages that its loop goes through for a message, in order."""
     tools: tuple[str, ...] = ()
     """The tools of its allow-list, its own or its base's; none where they follow from its loop."""
     phrases: dict[str, str] = Field(default_factory=dict)
+    """Its fixed sentences by name, its own where it states one and its base's otherwise."""
 
 
 class AgentByName(Message):
@@ -208,17 +223,24 @@ class AgentVersion(Message):
     """One version."""
 
     version: int
+    """Number of the version, from 1."""
     active: bool
+    """Whether messages are answered by this version."""
     note: str = ""
+    """What was said when it was published."""
     by: str
+    """The user who published it."""
     at: datetime
+    """When it was published."""
 
 
 class AgentVersions(Message):
     """The versions that are kept, the newest first. None is active of a deleted agent."""
 
     name: str
+    """The agent's name."""
     versions: tuple[AgentVersion, ...]
+    """The versions that are kept, the newest first."""
 
 
 class DiffAgent(Message):
@@ -236,11 +258,15 @@ class AgentDiff(Message):
     """How the second version differs from the first."""
 
     name: str
+    """The agent's name."""
     before: int
+    """The version compared from."""
     after: int
+    """The version compared to."""
     changed: tuple[str, ...] = ()
-    """Names of fields."""
+    """Names of the fields that differ."""
     diff: str = ""
+    """The difference in the unified form; cut where it is very long."""
 
 
 class RollBackAgent(Message):
@@ -258,6 +284,7 @@ class AgentDeleted(Message):
     """An agent that nobody can talk to any more. Its versions stay, and a rollback brings it back."""
 
     name: str
+    """The agent's name."""
     deleted: bool
     """False where it was deleted before."""
 

@@ -54,12 +54,17 @@ class Approval(Message):
     """One call that waits for a person, or did."""
 
     approval_id: str
+    """Its id."""
     turn_id: str
+    """The turn that waits for it."""
     conversation_id: str
+    """The conversation of that turn."""
     user: str
     """Whose turn it is."""
     agent: str
+    """The agent that wants to make the call."""
     tool: str
+    """The tool that is to be called."""
     action: str = ""
     """Which of the tool's actions it is, where the arguments decide how much is at stake."""
     arguments: dict[str, Any]
@@ -69,15 +74,21 @@ class Approval(Message):
     risk: str
     """`read`, `low`, `medium` or `high`."""
     irreversible: bool
+    """Whether the call cannot be undone."""
     reason: str
     """Why a person is asked."""
     status: ApprovalStatus
+    """Where it is; only one that is `pending` can be answered."""
     created_at: datetime
+    """When the agent asked."""
     expires_at: datetime
     """When it runs out unanswered, and its turn ends."""
     answered_at: datetime | None = None
+    """When somebody answered; absent until then."""
     answered_by: str | None = None
+    """The user who answered; absent until then."""
     note: str = ""
+    """What was said with the answer."""
 
 
 class ApprovalRef(Message):
@@ -97,6 +108,7 @@ class Approvals(Message):
     """A list of approvals."""
 
     approvals: tuple[Approval, ...]
+    """The approvals, the newest first."""
 
 
 class AnswerApproval(Message):

@@ -33,10 +33,15 @@ class Deletion(Message):
     """A conversation's deletion. The conversation is out of sight from the start; `complete` means that nothing is left."""
 
     deletion_id: str
+    """Its id, to look it up by."""
     conversation_id: str
+    """The conversation that is deleted."""
     state: DeletionState
+    """Whether every service has removed its part."""
     requested_at: datetime
+    """When the deletion was asked for; the conversation is out of sight since then."""
     completed_at: datetime | None = None
+    """When the last service was done; absent until then."""
     removed: dict[str, dict[str, int]] = Field(default_factory=dict)
     """What each service that has reported removed: how many of what."""
 

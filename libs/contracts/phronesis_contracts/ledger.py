@@ -41,16 +41,27 @@ class UsageSum(Message):
     """What some model calls used together."""
 
     agent: str | None = None
+    """The agent whose calls these are; absent where the sums are not apart by agent."""
     user: str | None = None
+    """The user whose calls these are; absent where the sums are not apart by user."""
     model: str | None = None
+    """The model that was called; absent where the sums are not apart by model."""
     day: date | None = None
+    """The day of the calls, in UTC; absent where the sums are not apart by day."""
     purpose: str | None = None
+    """What the calls were for; absent where the sums are not apart by purpose."""
     calls: int
+    """Calls of models."""
     input_tokens: int
+    """Tokens that the models read, cached ones included."""
     output_tokens: int
+    """Tokens that the models wrote, reasoning included."""
     cached_tokens: int
+    """Tokens of the input that came from a provider's cache."""
     reasoning_tokens: int
+    """Tokens of the output that were reasoning."""
     cost_usd: float
+    """What the calls cost in US dollars, by the installation's list of prices."""
     unpriced: int
     """Calls whose price is not known, which `cost_usd` does not hold."""
 
@@ -59,8 +70,11 @@ class UsageSums(Message):
     """The sums, the dearest first."""
 
     since: date
+    """The first day that is counted, in UTC."""
     until: date
+    """The last day that is counted, in UTC."""
     sums: tuple[UsageSum, ...]
+    """A sum for each combination of what was asked apart by, the dearest first."""
     cut: bool = False
     """Whether there are more than one answer holds."""
 
@@ -71,12 +85,13 @@ class Limit(Message):
     model_config = ConfigDict(extra="forbid")
 
     window: Window
+    """How long it counts before it starts anew: a day or a calendar month, in UTC."""
     agent: str | None = Field(default=None, min_length=1, max_length=64)
     """Only this agent's calls; all agents' where it is left out."""
     user: str | None = Field(default=None, min_length=1, max_length=64)
     """Only this user's calls; all users' together where it is left out."""
     tokens: Annotated[int, Field(ge=0, le=10**15), WRITTEN_AS_NUMBER] | None = None
-    """Input and output together."""
+    """Tokens, read and written together."""
     usd: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False), WRITTEN_AS_NUMBER] | None = None
     """US dollars; calls without a known price do not count."""
 
@@ -89,7 +104,9 @@ class LimitState(Limit):
     """A limit, and what is used of it."""
 
     used_tokens: int
+    """Tokens used in the window so far, read and written together."""
     used_usd: float
+    """US dollars used in the window so far."""
 
 
 class ListLimits(Message):
@@ -102,6 +119,7 @@ class Limits(Message):
     """Limits by window, agent and user."""
 
     limits: tuple[LimitState, ...]
+    """The limits, by window, agent and user."""
 
 
 _ADMIN = frozenset({Role.ADMIN})

@@ -112,12 +112,17 @@ class Media(Message):
     """An accepted medium."""
 
     id: str
+    """Its id, to name it in a message by."""
     name: str
+    """The file's name, without folders."""
     type: str
     """Media type found in the content, for example `application/pdf`."""
     kind: MediaKind
+    """Which tool reads it."""
     size: int
+    """Bytes of the file."""
     sha256: str
+    """SHA-256 of the file, in hexadecimal."""
 
 
 class MediaRef(Message):

@@ -186,7 +186,9 @@ class Profile(Message):
     """What is known of the user, as one JSON object; empty for a new user."""
 
     profile: dict[str, Any] = Field(default_factory=dict)
+    """What is known of the user; the names of its members are free."""
     updated_at: datetime | None = None
+    """When it was changed last; absent for a new user."""
     version: int | None = Field(default=None, ge=0)
     """Grows with each change; 0 where there is no profile. In a write: the version to replace, whatever it is if absent."""
 

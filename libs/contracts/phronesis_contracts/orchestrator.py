@@ -19,12 +19,13 @@ class TaskBudget(Message):
     """What a background task may use; it is held to before each step and each call."""
 
     seconds: Annotated[float, Field(ge=1.0, le=14_400.0), WRITTEN_AS_NUMBER] = 900.0
-    """Of work, from its first step."""
+    """Seconds of work, from its first step; 1 to 14,400."""
     tokens: Annotated[int, Field(ge=0, le=10**15), WRITTEN_AS_NUMBER] | None = None
-    """Of all its model calls together, read and written."""
+    """Tokens of all its model calls together, read and written."""
     usd: Annotated[float, Field(ge=0.0, le=1e9, allow_inf_nan=False), WRITTEN_AS_NUMBER] | None = None
-    """Of all its model calls together; a call whose price is not known counts nothing."""
+    """US dollars of all its model calls together; a call whose price is not known counts nothing."""
     tool_calls: Annotated[int, Field(ge=0, le=1_000), WRITTEN_AS_NUMBER] = 100
+    """Tool calls of all steps together, 0 to 1,000."""
 
 
 class TaskOrder(Message):
@@ -99,10 +100,15 @@ class Problem(Message):
     """Why a turn was refused, failed or was parked: the body of a `ServiceError`."""
 
     code: str
+    """Which problem it is. Stable: programs may depend on it."""
     status: int
+    """The HTTP status that stands for it."""
     detail: str = ""
+    """What happened, for people; the wording may change."""
     field: str | None = None
+    """The part of the input that is at fault."""
     retry_after: float | None = None
+    """Seconds after which another attempt may succeed."""
 
 
 class TurnProgress(Message):
@@ -130,18 +136,26 @@ class Source(Message):
     """What an answer rests on."""
 
     id: str
+    """Its id, in memory or among the caller's uploads."""
     type: str
+    """What it is, for example `note`, `fact`, `message` or `document`."""
     title: str
+    """A heading to show it under."""
     score: float
+    """How well it fitted the message, 0 to 1."""
     snippet: str
+    """The passage that was used, cut where it is long."""
 
 
 class Usage(Message):
     """What a turn used."""
 
     input_tokens: int = 0
+    """Tokens that its models read."""
     output_tokens: int = 0
+    """Tokens that its models wrote."""
     model_calls: int = 0
+    """Calls of models."""
     ms: int = 0
     """Milliseconds from acceptance to the end."""
     cost_usd: float | None = None
@@ -158,13 +172,21 @@ class Reply(Message):
     """The end of a completed turn, as the messages endpoint returns it."""
 
     conversation_id: str
+    """The conversation; name it in the next message to go on with it."""
     turn_id: str
+    """The turn that this reply ended."""
     user_response: str
+    """The reply's text, in Markdown."""
     next_agent_directive: Directive
+    """The stance in which the agent takes the next message."""
     reasoner: str
+    """What wrote the reply: the name of a model's provider, or `extractive` where rules did."""
     degraded: tuple[str, ...] = ()
+    """What the turn had to do without, for example `memory` or `model`; empty where nothing failed."""
     sources: tuple[Source, ...] = ()
+    """What the reply rests on."""
     usage: Usage = Usage()
+    """What the turn used."""
     analysis: Analysis | None = None
     """The whole answer of an analyst (noor, maestro)."""
 
@@ -173,17 +195,29 @@ class Turn(Message):
     """The state of a turn."""
 
     turn_id: str
+    """Its id."""
     conversation_id: str
+    """The conversation that it belongs to."""
     agent: str
+    """The agent that answers."""
     status: TurnStatus
+    """Where it is."""
     sequence: int
+    """Its place in the conversation, from 1."""
     attempts: int
+    """How often work on it was begun; more than one where a worker was lost or a store was away."""
     created_at: datetime
+    """When the message was taken."""
     ended_at: datetime | None = None
+    """When it ended; absent until then."""
     trace_id: str | None = None
+    """Id of the trace of its requests, as in the header `traceparent`."""
     retry_of: str | None = None
+    """The turn that it tries again."""
     reply: Reply | None = None
+    """The reply of a completed turn."""
     problem: Problem | None = None
+    """Why a failed or parked turn has no reply."""
     expires_at: datetime | None = None
     """When it fails, unless it has ended by then: nobody need wait for it any longer."""
     approval_id: str | None = None
@@ -210,6 +244,7 @@ class Turns(Message):
     """A list of turns, without their replies."""
 
     turns: tuple[Turn, ...]
+    """The turns, the newest first."""
 
 
 class ConversationRef(Message):
@@ -224,21 +259,30 @@ class ConversationMessage(Message):
     """One message of a conversation."""
 
     seq: int
+    """Its place in the conversation; give the lowest of a page as `before` for the messages ahead of it."""
     turn_id: str
+    """The turn that it belongs to."""
     role: str
     """`user` or `assistant`."""
     text: str
+    """What was said."""
     created_at: datetime
+    """When it was said."""
 
 
 class Conversation(Message):
     """A conversation with its messages, oldest first."""
 
     conversation_id: str
+    """Its id."""
     agent: str
+    """The agent that answers in it."""
     directive: Directive
+    """The stance in which the agent takes the next message."""
     created_at: datetime
+    """When its first message was taken."""
     messages: tuple[ConversationMessage, ...]
+    """Its messages, the oldest first."""
 
 
 class ListConversations(Message):
@@ -253,11 +297,15 @@ class ConversationSummary(Message):
     """A conversation as a list shows it."""
 
     conversation_id: str
+    """Its id."""
     title: str
     """The first words of its first message; empty where that had none."""
     agent: str
+    """The agent that answers in it."""
     directive: Directive
+    """The stance in which the agent takes the next message."""
     created_at: datetime
+    """When its first message was taken."""
     updated_at: datetime
     """When a message was last taken or answered."""
     turns: int
@@ -268,6 +316,7 @@ class ConversationPage(Message):
     """Conversations, newest activity first."""
 
     conversations: tuple[ConversationSummary, ...]
+    """The conversations of the page, newest activity first."""
     next: str | None = None
     """The cursor of the page behind; absent on the last one."""
 

@@ -76,7 +76,9 @@ class AllowTool(Message):
     model_config = ConfigDict(extra="forbid")
 
     name: ToolName
+    """The tool's name at its server."""
     risk: Risk = Risk.HIGH
+    """How much is at stake in a call: 0 reads, 1 low, 2 medium, 3 high. What is high waits for a person's approval."""
     idempotent: bool = False
     """Whether a call whose answer was lost may be made again."""
 
@@ -91,8 +93,9 @@ class AddServer(Message):
     model_config = ConfigDict(extra="forbid")
 
     name: ServerName
+    """A name for it in the tenant, which the names of its tools begin with: lower case, 20 characters at most."""
     url: str | None = Field(default=None, max_length=2_048)
-    """Of its streamable HTTP endpoint; the rules for foreign addresses count."""
+    """Address of its streamable HTTP endpoint; the installation's rules for outside addresses apply."""
     command: tuple[Annotated[str, StringConstraints(min_length=1, max_length=1_000)], ...] | None = Field(
         default=None, min_length=1, max_length=50
     )
@@ -102,7 +105,7 @@ class AddServer(Message):
     )
     """Headers that go with each request, such as `Authorization`. They are kept encrypted and never told."""
     seconds: float = Field(default=20.0, gt=0, le=55)
-    """How long one call may take."""
+    """Seconds that one call may take, 55 at most."""
 
 
 class ServerRef(Message):
@@ -143,36 +146,53 @@ class AcceptedTool(Message):
     """A pinned tool."""
 
     name: str
+    """The tool's name at its server."""
     description: str
     """The server's own words, as they were accepted."""
     parameters: dict[str, Any]
     """JSON schema of its arguments, as it was accepted."""
     pin: str
+    """Hash of what was accepted; a server that says something else is not called."""
     risk: Risk
+    """How much is at stake in a call, as the administrator judges it."""
     idempotent: bool
+    """Whether a call whose answer was lost may be made again."""
     accepted_by: str
+    """The user who accepted it."""
     accepted_at: AwareDatetime
+    """When it was accepted."""
 
 
 class OutsideServer(Message):
     """A registered server; of its headers the names alone."""
 
     name: str
+    """Its name in the tenant."""
     transport: Transport
+    """How it is reached."""
     url: str | None = None
+    """Address of its endpoint; absent where a command starts it."""
     command: tuple[str, ...] | None = None
+    """The program and its arguments; absent where it has an address."""
     headers: tuple[str, ...] = ()
+    """Names of the secret headers that go with each request; what they hold is never told."""
     seconds: float
+    """Seconds that one call may take."""
     enabled: bool = True
+    """Whether its tools may be called."""
     tools: tuple[AcceptedTool, ...] = ()
+    """The tools that were accepted."""
     version: int = 1
+    """Grows with each change of the server or of its tools."""
     created_by: str = ""
+    """The user who registered it."""
 
 
 class OutsideServers(Message):
     """The servers of the tenant."""
 
     servers: tuple[OutsideServer, ...] = ()
+    """The servers of the tenant, by name."""
 
 
 class ToolState(StrEnum):
@@ -189,10 +209,15 @@ class InspectedTool(Message):
     """A tool as its server describes it now. All of its text is a stranger's: data for a person to judge."""
 
     name: str
+    """The tool's name at its server."""
     state: ToolState
+    """How it stands to what was accepted."""
     description: str = ""
+    """The server's own words of now."""
     parameters: dict[str, Any] = Field(default_factory=dict)
+    """JSON schema of its arguments, as the server states it now."""
     pin: str = ""
+    """Hash of what the server says now; give it back when you accept the tool."""
     diff: str = ""
     """For a changed one: a unified diff from what was accepted."""
     reason: str = ""
@@ -203,14 +228,18 @@ class Inspected(Message):
     """What a server offers at this moment."""
 
     server: OutsideServer
+    """The server, with what was accepted of it."""
     tools: tuple[InspectedTool, ...] = ()
+    """The tools that it offers now, and accepted ones that are gone."""
 
 
 class ServerRemoved(Message):
     """It is gone, with its tools and secrets."""
 
     name: str
+    """The server's name."""
     existed: bool
+    """Whether there was one; false the second time."""
 
 
 _ADMIN = frozenset({Role.ADMIN})

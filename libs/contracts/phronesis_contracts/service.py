@@ -37,15 +37,23 @@ class Span(Message):
     """A finished span that the service still remembers."""
 
     trace_id: str
+    """The trace that it belongs to."""
     span_id: str
+    """Its id in the trace."""
     parent_id: str | None = None
+    """The span that it was made in; absent for the first."""
     service: str
+    """The service that did the work."""
     name: str
+    """What was done."""
     start_ns: int
-    """Nanoseconds since the epoch."""
+    """When it began, in nanoseconds since the epoch."""
     end_ns: int
+    """When it ended, in nanoseconds since the epoch."""
     attributes: dict[str, Any] = Field(default_factory=dict)
+    """What the service noted of it."""
     error: str | None = None
+    """What it failed with; absent where it did not."""
 
 
 class Spans(Message):

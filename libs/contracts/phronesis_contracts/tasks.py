@@ -68,13 +68,17 @@ class TaskStep(Message):
     """One step of a plan, and what became of it."""
 
     id: str
+    """Its id in the plan."""
     wave: int
     """From 1; the steps of a wave are made side by side, the waves one after the other."""
     description: str
+    """What is to be done."""
     tool: str | None = None
     """The tool that it calls; a step without one is worked on with several tools."""
     depends: tuple[str, ...] = ()
+    """Ids of the steps whose results it needs."""
     state: StepState = StepState.PENDING
+    """Where it is."""
     code: str | None = None
     """Why it failed or was not made."""
     ms: int = 0
@@ -85,9 +89,11 @@ class TaskReport(Message):
     """What a task found out."""
 
     title: str
+    """The report's heading."""
     text: str
-    """Markdown."""
+    """The report, in Markdown."""
     charts: tuple[Visualization, ...] = ()
+    """Charts and tables to show with the text."""
     document_id: str | None = None
     """The item of the caller's memory that it is saved as; absent where it could not be saved."""
     reasoner: str
@@ -100,6 +106,7 @@ class TaskState(Message):
     waves: int = 0
     """Waves of the plan as it stands."""
     steps: tuple[TaskStep, ...] = ()
+    """The steps of the plan, by wave."""
     replanned: bool = False
     """Whether the one new plan that a task may have was asked for."""
     adjusted: bool = False
@@ -109,11 +116,13 @@ class TaskState(Message):
     strategies: tuple[str, ...] = ()
     """Ids of the recalled strategies that the plan was made with."""
     score: float | None = None
-    """The critic's, 0 to 1; absent where it gave none."""
+    """The critic's score of the report, 0 to 1; absent where it gave none."""
     tool_calls: int = 0
+    """Tool calls so far."""
     stopped: Problem | None = None
     """The limit of its budget that ended it early; the report then holds what there is."""
     report: TaskReport | None = None
+    """What it found out; absent until it ends, and in lists."""
 
 
 class Task(Message):
@@ -122,16 +131,25 @@ class Task(Message):
     task_id: str
     """It is the id of its turn."""
     conversation_id: str
+    """The conversation of its own that it has."""
     agent: str
+    """The agent whose tools and texts it uses."""
     goal: str
+    """What it is to find out or do."""
     budget: TaskBudget
+    """What it may use."""
     status: TurnStatus
+    """Where it is."""
     created_at: datetime
+    """When it was handed in."""
     ended_at: datetime | None = None
+    """When it ended; absent until then."""
     progress: TaskState = TaskState()
+    """How far it is."""
     usage: Usage | None = None
-    """Once it has ended well."""
+    """What it used; absent until it has ended well."""
     problem: Problem | None = None
+    """Why it failed or was parked."""
 
 
 class TaskRef(Message):
@@ -151,6 +169,7 @@ class Tasks(Message):
     """A list of tasks, without their reports."""
 
     tasks: tuple[Task, ...]
+    """The tasks, the newest first."""
 
 
 TASK_GET = Rpc("orchestrator.v1.task.get", TaskRef, Task)

@@ -97,16 +97,25 @@ class KeyShown(BaseModel):
     """A key without its secret."""
 
     id: str
+    """Its id, to look it up and to revoke it by."""
     tenant: str
+    """The tenant whose data it opens."""
     user: str
+    """The user whom its requests act for."""
     role: Role
+    """What its requests may do."""
     department: str | None
+    """The user's department, whose shared memory it opens; absent where none was stated."""
     ministry: str | None
+    """The user's ministry, whose shared memory it opens; absent where none was stated."""
     scopes: tuple[str, ...]
+    """What it may do beyond its role, or what alone it may do; empty for neither."""
     prefix: str
     """The secret's first characters, to tell keys apart."""
     created_at: datetime
+    """When it was made."""
     revoked_at: datetime | None
+    """When it was revoked; absent where it is good."""
     bus: bool = False
     """Whether it opens the bus, and not this API."""
     expires_at: datetime | None = None
@@ -117,12 +126,14 @@ class KeyMade(KeyShown):
     """A key just made. Its secret is shown this once."""
 
     key: str
+    """The secret, for the header `Authorization: Bearer`. Keep it: it cannot be shown again."""
 
 
 class KeyList(BaseModel):
     """Keys, newest first."""
 
     keys: tuple[KeyShown, ...]
+    """The keys, the newest first."""
 
 
 class _KeyManager:
@@ -225,6 +236,7 @@ class BusKeyMade(KeyShown):
     inbox: str
     """Prefix of the subjects on which answers are heard."""
     expires_at: datetime
+    """When it ends by itself."""
 
 
 def bus_keys_router(authenticator: Authenticator, bus: Bus, keys: BusKeys) -> APIRouter:

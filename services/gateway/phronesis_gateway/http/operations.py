@@ -125,28 +125,37 @@ class Alive(BaseModel):
     """The process answers."""
 
     alive: bool = True
+    """Always true: a process that is not alive answers nothing."""
 
 
 class Ready(BaseModel):
     """Whether the stack can work, and what is down."""
 
     ready: bool
+    """Whether the stack can work."""
     down: tuple[str, ...]
+    """What does not answer: a service, or `service.dependency`; empty where all does."""
 
 
 class Info(BaseModel):
     """What this is."""
 
     name: str = "phronesis"
+    """The product's name."""
     version: str = VERSION
+    """Version of the gateway."""
     revision: str | None
+    """The commit that it was built from; absent where the operator did not state it."""
     architecture: str = "3.4"
-    """Of the analysts' control loop."""
+    """Version of the analysts' control loop."""
     matrix: str = "4.0.0"
-    """Of the analysts' instructions as they ship; an editor may have released others since."""
+    """Version of the analysts' instructions as they ship; an editor may have released others since."""
     api: tuple[str, ...] = ("v1",)
+    """The versions of the API that it serves."""
     features: tuple[str, ...] = ("messages", "chat", "turns", "events", "tickets", "media", "tools", "mcp", "keys", "traces")
+    """What it offers, by name."""
     tools: tuple[str, ...] = tuple(sorted(TOOLS))
+    """Every tool of the catalog, by name; which of them a key may call `/api/v1/tools` lists."""
 
 
 def operations_router(readiness: Readiness, metrics: Metrics, revision: str | None) -> APIRouter:

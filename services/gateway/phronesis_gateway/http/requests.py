@@ -122,7 +122,9 @@ class MediaGiven(Given):
     model_config = ConfigDict(json_schema_extra={"oneOf": [_only_one_of("mediaId", "url"), _only_one_of("url", "mediaId")]})
 
     media_id: str | None = Field(default=None, min_length=1, max_length=64)
+    """Id of an upload, as `/api/v1/media` gave it."""
     url: str | None = Field(default=None, min_length=1, max_length=2_048, json_schema_extra={"format": "public-address"})
+    """A public address to fetch the file from."""
 
     @model_validator(mode="after")
     def _one(self) -> MediaGiven:
@@ -148,10 +150,13 @@ class MessageGiven(Given):
     model_config = ConfigDict(json_schema_extra={"anyOf": [_TEXT, _MEDIA]})
 
     conversation_id: str | None = Field(default=None, min_length=1, max_length=64)
+    """The conversation to go on with; a new one is begun without it."""
     current_message_text: str | None = Field(default=None, max_length=MAX_TEXT)
+    """What to say, up to 100,000 characters; may be left out where media are sent."""
     current_message_media: Annotated[tuple[MediaGiven, ...], BeforeValidator(_as_list), Field(max_length=MAX_ATTACHMENTS)] = ()
-    """A single object is taken as a list of one."""
+    """Files to look at, 16 at most; a single object is taken as a list of one."""
     agent: str = Field(default="dialogue", min_length=1, max_length=64, json_schema_extra={"format": "agent"})
+    """The agent to say it to, one of those that `/api/v1/agents` lists."""
 
     @property
     def empty(self) -> bool:
@@ -168,29 +173,43 @@ class KeyGiven(Given):
     """A key to make. Its tenant is the maker's own where none is stated."""
 
     tenant: Token | None = None
+    """The tenant whose data it opens; the maker's own where it is left out."""
     user: Token
+    """The user whom its requests act for."""
     role: Role = Role.NOOR
+    """What its requests may do."""
     department: str | None = Field(default=None, min_length=1, max_length=200)
+    """The user's department, whose shared memory it opens."""
     ministry: str | None = Field(default=None, min_length=1, max_length=200)
+    """The user's ministry, whose shared memory it opens."""
     scopes: tuple[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_:.-]{0,63}$")], ...] = Field(default=(), max_length=16)
+    """Up to 16: `operator` and `act_for_users` give more than the role; `phronesis:read` and `phronesis:write` narrow the key
+    to what they name."""
 
 
 class BusKeyGiven(Given):
     """A key of the bus to make, for an outside system. It acts for one user, and its role is the whole of its rights."""
 
     tenant: Token
+    """The tenant whose data it opens."""
     user: Token
+    """The user whom its messages act for."""
     role: Role = Role.NOOR
+    """What its messages may do."""
     department: str | None = Field(default=None, min_length=1, max_length=200)
+    """The user's department, whose shared memory it opens."""
     ministry: str | None = Field(default=None, min_length=1, max_length=200)
+    """The user's ministry, whose shared memory it opens."""
     days: int = Field(default=90, ge=1, le=LONGEST_DAYS)
-    """How long it is good."""
+    """Days that it is good for, 1 to 366."""
 
 
 class ProfileGiven(Given):
     """What shall be known of the caller."""
 
     profile: dict[str, Any]
+    """The profile to put in the place of the one there is; of a merge patch the members to replace, and with null those to
+    remove."""
 
 
 class ReplayGiven(Given):
@@ -204,5 +223,8 @@ class AcceptedTurn(BaseModel):
     """A turn whose row is committed: it will end exactly once."""
 
     turn_id: str
+    """Id of the turn, to look it up and to watch it by."""
     conversation_id: str
+    """The conversation; name it in the next message to go on with it."""
     status: TurnStatus
+    """Where the turn was when this was answered."""

@@ -98,11 +98,15 @@ class Resource(BaseModel):
     """What a client needs to know before it asks for a token."""
 
     resource: str
+    """Address of the MCP endpoint, which a token has to be made for."""
     authorization_servers: tuple[str, ...]
-    """Empty where only keys of the gateway's own are taken."""
+    """Who issues tokens; empty where only keys of the gateway's own are taken."""
     bearer_methods_supported: tuple[str, ...] = ("header",)
+    """How a token is sent: in the header `Authorization`."""
     scopes_supported: tuple[str, ...] = SCOPES
+    """The scopes that a token may be narrowed to."""
     resource_name: str = "Phronesis"
+    """A name to show people."""
 
 
 class ResourceNames:

@@ -29,28 +29,39 @@ class StreamOptions(BaseModel):
     """How to stream."""
 
     include_usage: StrictBool | None = None
+    """Whether a last piece says how many tokens were used."""
 
 
 class TextFormat(BaseModel):
     """Plain text: the only form that an agent answers in."""
 
     type: Literal["text"]
+    """Always `text`."""
 
 
 class ChatAsked(BaseModel):
     """A chat to answer. Options that would change what an answer is are refused; those of sampling change nothing."""
 
     model: str = Field(min_length=1, max_length=64, json_schema_extra={"format": "agent"})
-    """An agent."""
+    """The agent to ask, by name."""
     messages: Annotated[tuple[ChatMessage, ...], Field(min_length=1, max_length=2_000, json_schema_extra={"contains": PERSON})]
+    """The chat so far, up to 2,000 messages; the last one of the user is answered."""
     stream: StrictBool | None = None
+    """Whether the answer comes in pieces as server-sent events."""
     stream_options: StreamOptions | None = None
+    """How to stream."""
     n: Annotated[StrictInt, Field(ge=1, le=1)] | None = None
+    """How many answers; there is one."""
     logprobs: Annotated[StrictBool, AfterValidator(_refuse_option), Field(json_schema_extra={"const": False})] | None = None
+    """Probabilities of the tokens; an agent has none."""
     tools: Annotated[tuple[Any, ...], Field(max_length=0)] | None = None
+    """Tools of the client; an agent calls its own alone, so the list has to be empty."""
     functions: Annotated[tuple[Any, ...], Field(max_length=0)] | None = None
+    """The older form of `tools`; has to be empty."""
     response_format: TextFormat | None = None
+    """The form of the answer; it is text."""
     modalities: tuple[Literal["text"], ...] | None = None
+    """What the answer is made of; it is text."""
     user: str | None = None
     """Whom a key with the scope `act_for_users` acts for; ignored with any other."""
     metadata: dict[str, Annotated[str, Field(max_length=512)]] | None = None
@@ -61,37 +72,54 @@ class Tokens(BaseModel):
     """What a turn used, with all its model calls."""
 
     prompt_tokens: int
+    """Tokens that the models read."""
     completion_tokens: int
+    """Tokens that the models wrote."""
     total_tokens: int
+    """Both together."""
 
 
 class AnswerMessage(BaseModel):
     """The reply."""
 
     role: Literal["assistant"] = "assistant"
+    """Always `assistant`."""
     content: str
+    """The reply's text, in Markdown."""
     refusal: None = None
+    """Always null; a refusal is an error."""
 
 
 class Choice(BaseModel):
     """The one answer that there is."""
 
     index: Literal[0] = 0
+    """Always 0."""
     message: AnswerMessage
+    """The reply."""
     logprobs: None = None
+    """Always null."""
     finish_reason: Literal["stop"] = "stop"
+    """Always `stop`: replies are whole."""
 
 
 class ChatCompletion(BaseModel):
     """A whole answer."""
 
     id: str
+    """Its id, made of the turn's."""
     object: Literal["chat.completion"] = "chat.completion"
+    """Always `chat.completion`."""
     created: int
+    """When the turn began, in seconds since the epoch."""
     model: str
+    """The agent that answered."""
     choices: tuple[Choice]
+    """The one answer."""
     usage: Tokens
+    """What the turn used, with all its model calls."""
     phronesis: Extra
+    """What OpenAI's form has no place for."""
 
 
 def completion_id(turn_id: str) -> str:

@@ -28,11 +28,15 @@ class Extra(BaseModel):
     """What this platform says of an answer beside what OpenAI's API has a place for."""
 
     turn_id: str
+    """The turn that was made of the question."""
     conversation_id: str
+    """The conversation that it belongs to."""
     reasoner: str = ""
     """What thought: the name of a provider, or `extractive`, which is no model."""
     degraded: tuple[str, ...] = ()
+    """What the turn had to do without; empty where nothing failed."""
     sources: tuple[Source, ...] = ()
+    """What the reply rests on."""
     ignored: tuple[str, ...] = ()
     """Parts of the request that changed nothing: rules of the client's own, and a history that is not known here."""
     restart: bool | None = None
@@ -43,16 +47,22 @@ class Model(BaseModel):
     """An agent."""
 
     id: str
+    """The agent's name, to give as `model`."""
     object: Literal["model"] = "model"
+    """Always `model`."""
     created: int = 0
+    """Always 0: an agent has no such moment."""
     owned_by: str = "phronesis"
+    """Always `phronesis`."""
 
 
 class Models(BaseModel):
     """The agents."""
 
     object: Literal["list"] = "list"
+    """Always `list`."""
     data: tuple[Model, ...]
+    """The agents that the caller may talk to."""
 
 
 def extra_of(turn: Turn, ignored: tuple[str, ...]) -> Extra:
@@ -77,7 +87,9 @@ class Fault(BaseModel):
     """What is wrong."""
 
     message: str
+    """What happened, for people; the wording may change."""
     type: str
+    """The kind of error by its status, for example `invalid_request_error`, `authentication_error` or `server_error`."""
     param: str | None = None
     """The field at fault."""
     code: str
@@ -88,6 +100,7 @@ class Envelope(BaseModel):
     """Why a request was not done, as OpenAI's clients read it."""
 
     error: Fault
+    """What is wrong."""
 
 
 ENVELOPES: dict[int | str, dict[str, Any]] = {"default": {"model": Envelope, "description": Envelope.__doc__}}

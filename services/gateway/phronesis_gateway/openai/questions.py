@@ -40,20 +40,25 @@ class TextPart(Part):
     """Text."""
 
     type: Literal["text", "input_text", "output_text"]
+    """`text` in a chat; `input_text` or `output_text` in a response's input."""
     text: str = Field(json_schema_extra={"format": "not-blank"})
+    """The text."""
 
 
 class ImageUrl(Part):
     """Where a picture is: a public address, or a `data:` address that holds it."""
 
     url: Annotated[str, _ADDRESS]
+    """A public address of up to 2,048 characters, or `data:image/png;base64,` and the picture."""
 
 
 class ImagePart(Part):
     """A picture of a chat's message."""
 
     type: Literal["image_url"]
+    """Always `image_url`."""
     image_url: ImageUrl
+    """The picture."""
 
 
 def _exactly_one_of(*names: str) -> dict[str, Any]:
@@ -68,23 +73,29 @@ class InputImage(Part):
     model_config = ConfigDict(json_schema_extra=_exactly_one_of("image_url", "file_id"))
 
     type: Literal["input_image"]
+    """Always `input_image`."""
     image_url: Annotated[str, _ADDRESS] | None = None
+    """A public address, or a `data:` address that holds the picture."""
     file_id: Annotated[str, _ID] | None = None
+    """Id of an upload, as `/api/v1/media` gave it."""
 
 
 class Sound(Part):
     """A recording."""
 
     data: str = Field(min_length=1, json_schema_extra={"format": "inline-file"})
-    """Base64."""
+    """The recording, in base64."""
     format: Literal["wav", "mp3"]
+    """The recording's format."""
 
 
 class AudioPart(Part):
     """Speech."""
 
     type: Literal["input_audio"]
+    """Always `input_audio`."""
     input_audio: Sound
+    """The recording."""
 
 
 class File(Part):
@@ -93,16 +104,20 @@ class File(Part):
     model_config = ConfigDict(json_schema_extra=_exactly_one_of("file_id", "file_data"))
 
     file_id: Annotated[str, _ID] | None = None
+    """Id of an upload, as `/api/v1/media` gave it."""
     file_data: str | None = Field(default=None, min_length=1, json_schema_extra={"format": "inline-file"})
-    """Base64, alone or as a `data:` address."""
+    """The file, in base64, alone or as a `data:` address."""
     filename: str | None = None
+    """The file's name, for one that is held inside."""
 
 
 class FilePart(Part):
     """A file of a chat's message."""
 
     type: Literal["file"]
+    """Always `file`."""
     file: File
+    """The file."""
 
 
 class InputFile(File):
@@ -111,7 +126,9 @@ class InputFile(File):
     model_config = ConfigDict(json_schema_extra=_exactly_one_of("file_id", "file_data", "file_url"))
 
     type: Literal["input_file"]
+    """Always `input_file`."""
     file_url: Annotated[str, _ADDRESS] | None = None
+    """A public address to fetch the file from."""
 
 
 def _kind(part: Any) -> str:
@@ -219,7 +236,10 @@ class ChatMessage(BaseModel):
     """One message of a chat, as its client keeps it."""
 
     role: Role
+    """Who says it. Of what the roles but `user` say nothing is taken as an order; `assistant` helps to find the
+    conversation."""
     content: Content | None = None
+    """What is said: a text, or parts."""
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ class InputItem(ChatMessage):
     """A message of a response's input."""
 
     type: Literal["message"] = "message"
+    """Always `message`."""
 
 
 class TextConfig(BaseModel):
@@ -32,38 +33,47 @@ class TextConfig(BaseModel):
         """Plain text: the only form that an agent answers in."""
 
         type: Literal["text"]
+        """Always `text`."""
 
     format: Format | None = None
+    """The form; it is plain text."""
 
 
 class ConversationRef(BaseModel):
     """A conversation by its id."""
 
     id: str = Field(min_length=1, max_length=64, json_schema_extra={"format": "conversation"})
+    """The conversation's id."""
 
 
 class ResponseAsked(BaseModel):
     """A response to make. Options that would change what it is are refused; those of sampling change nothing."""
 
     model: str = Field(min_length=1, max_length=64, json_schema_extra={"format": "agent"})
-    """An agent."""
+    """The agent to ask, by name."""
     input: (
         Annotated[str, Field(min_length=1, json_schema_extra={"format": "not-blank"})]
         | Annotated[tuple[InputItem, ...], Field(min_length=1, max_length=2_000, json_schema_extra={"contains": PERSON})]
     )
+    """The message: a text, or messages of which the last one of the user is answered."""
     stream: StrictBool | None = None
+    """Whether the response comes as server-sent events."""
     background: StrictBool | None = None
-    """Answer at once, and let the response be looked up by its id."""
+    """Whether to answer at once, and let the response be looked up by its id."""
     previous_response_id: Annotated[str, _ID] | None = None
-    """Go on in the conversation of this response."""
+    """A response whose conversation is to go on."""
     conversation: ConversationRef | None = None
-    """Go on in this conversation."""
+    """The conversation to go on with."""
     instructions: str | None = None
+    """Taken, and without effect: an agent has instructions of its own."""
     tools: Annotated[tuple[Any, ...], Field(max_length=0)] | None = None
+    """Tools of the client; an agent calls its own alone, so the list has to be empty."""
     text: TextConfig | None = None
+    """The form of the text."""
     user: str | None = None
     """Whom a key with the scope `act_for_users` acts for; ignored with any other."""
     metadata: dict[str, Annotated[str, Field(max_length=512)]] | None = None
+    """Values of the client's own, 512 characters each."""
 
     def messages(self) -> tuple[ChatMessage, ...]:
         return (ChatMessage(role="user", content=self.input),) if isinstance(self.input, str) else self.input
@@ -73,48 +83,66 @@ class OutputText(BaseModel):
     """The reply's text."""
 
     type: Literal["output_text"] = "output_text"
+    """Always `output_text`."""
     text: str
+    """The reply's text, in Markdown."""
     annotations: tuple[()] = ()
+    """Always empty; sources stand in `phronesis`."""
     logprobs: tuple[()] = ()
+    """Always empty."""
 
 
 class OutputMessage(BaseModel):
     """The reply."""
 
     id: str
+    """The message's id."""
     type: Literal["message"] = "message"
+    """Always `message`."""
     role: Literal["assistant"] = "assistant"
+    """Always `assistant`."""
     status: Literal["in_progress", "completed"] = "completed"
+    """`in_progress` in the events of a stream, and `completed` otherwise."""
     content: tuple[OutputText, ...]
+    """The one part with the reply's text."""
 
 
 class CachedTokens(BaseModel):
     """The part of the input that was read from a cache."""
 
     cached_tokens: int = 0
+    """Tokens of the input that came from a cache."""
 
 
 class ReasoningTokens(BaseModel):
     """The part of the output that was thought and not said."""
 
     reasoning_tokens: int = 0
+    """Tokens of the output that were reasoning."""
 
 
 class ResponseUsage(BaseModel):
     """What a turn used, with all its model calls."""
 
     input_tokens: int
+    """Tokens that the models read."""
     input_tokens_details: CachedTokens = CachedTokens()
+    """How many of those came from a cache."""
     output_tokens: int
+    """Tokens that the models wrote."""
     output_tokens_details: ReasoningTokens = ReasoningTokens()
+    """How many of those were reasoning."""
     total_tokens: int
+    """Both together."""
 
 
 class ResponseError(BaseModel):
     """Why there is no reply."""
 
     code: str
+    """Which problem it is. Stable: programs may depend on it."""
     message: str
+    """What happened, for people; the wording may change."""
 
 
 Status = Literal["queued", "in_progress", "completed", "failed", "cancelled"]
@@ -133,23 +161,41 @@ class Response(BaseModel):
     """A turn as a response."""
 
     id: str
+    """Its id, made of the turn's; good for `/v1/responses/{id}` and `previous_response_id`."""
     object: Literal["response"] = "response"
+    """Always `response`."""
     created_at: int
+    """When the turn began, in seconds since the epoch."""
     status: Status
+    """Where it is; the last three are ends."""
     background: bool = False
+    """Whether it was answered at once, to be looked up later."""
     error: ResponseError | None = None
+    """Why there is no reply; null where there is one or may be yet."""
     incomplete_details: None = None
+    """Always null: replies are whole."""
     instructions: None = None
+    """Always null."""
     model: str
+    """The agent that answers."""
     output: tuple[OutputMessage, ...] = ()
+    """The reply, once there is one."""
     parallel_tool_calls: Literal[False] = False
+    """Always false."""
     tool_choice: Literal["none"] = "none"
+    """Always `none`."""
     tools: tuple[()] = ()
+    """Always empty."""
     conversation: ConversationRef
+    """The conversation that it belongs to."""
     previous_response_id: str | None = None
+    """The response that the request named; null where it named none."""
     usage: ResponseUsage | None = None
+    """What the turn used; null until it ends."""
     metadata: dict[str, str] = Field(default_factory=dict)
+    """The values that came with the request."""
     phronesis: Extra
+    """What OpenAI's form has no place for."""
 
 
 def response_id(turn_id: str) -> str:

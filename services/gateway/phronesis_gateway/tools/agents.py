@@ -56,7 +56,10 @@ class RollbackGiven(Given):
     """The version to make active again; the one before by default."""
 
     version: int | None = Field(default=None, ge=1, le=2**31 - 1)
+    """Number of the version to make active; the one before the active one where it is left out, of a deleted agent its
+    newest."""
     dry_run: bool = False
+    """Whether to say what would change, and change nothing."""
 
 
 def agents_router(authenticator: Authenticator, bus: Bus, offers: Offers) -> APIRouter:

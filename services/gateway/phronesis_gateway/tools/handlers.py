@@ -46,10 +46,13 @@ class ToolShown(BaseModel):
     """A tool that the caller may call."""
 
     name: str
+    """The name to call it by."""
     description: str
+    """What it does, in a sentence or two."""
     risk: str
     """`read`, `low`, `medium` or `high`."""
     irreversible: bool
+    """Whether what it does cannot be undone."""
     parameters: dict[str, Any]
     """JSON schema of the input."""
     result: dict[str, Any]
@@ -60,6 +63,7 @@ class ToolList(BaseModel):
     """The tools that the caller may call."""
 
     tools: tuple[ToolShown, ...]
+    """The tools, by name."""
 
 
 @cache
@@ -121,12 +125,14 @@ class ServerSwitched(Given):
     """Whether a server's tools may be called."""
 
     enabled: bool
+    """True for its tools to be called, false for none of them."""
 
 
 class ToolsAccepted(Given):
     """Tools to pin as the server describes them now, and to allow."""
 
     tools: tuple[AllowTool, ...] = Field(min_length=1, max_length=100)
+    """The tools to accept, 1 to 100, with their risk."""
     pins: dict[ToolName, str] = Field(default_factory=dict, max_length=100, json_schema_extra=ONLY_NAMED)
     """The pins that were looked at, by tool: where a server says something else by now, nothing is accepted."""
 
@@ -135,7 +141,9 @@ class ToolsJudged(Given):
     """Risk and idempotence of accepted tools, and tools that are allowed no longer."""
 
     tools: tuple[AllowTool, ...] = Field(default=(), max_length=100)
+    """Accepted tools with the risk that they have from now on, 100 at most."""
     withdrawn: tuple[ToolName, ...] = Field(default=(), max_length=100)
+    """Names of accepted tools that may not be called any more, 100 at most."""
 
 
 def mcp_servers_router(authenticator: Authenticator, bus: Bus, offers: Offers) -> APIRouter:

@@ -106,8 +106,9 @@ class AnswerGiven(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     decision: Decision
+    """Whether the call may be made."""
     note: str = Field(default="", max_length=MAX_NOTE)
-    """Said with it; of a refusal the agent is told it."""
+    """What to say with it, up to 1,000 characters; after a refusal the agent is told it."""
 
 
 def approvals_router(authenticator: Authenticator, bus: Bus) -> APIRouter:

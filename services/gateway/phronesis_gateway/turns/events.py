@@ -39,7 +39,9 @@ class Analysed(Analysis):
     """An analyst's answer, with the turn that it belongs to."""
 
     conversation_id: str = Field(serialization_alias="conversationId")
+    """The conversation; name it in the next message to go on with it."""
     turn_id: str = Field(serialization_alias="turnId")
+    """The turn that this answer ended."""
 
     def sent(self) -> str:
         """The answer as it is sent: the text of a query stands there only where one was run."""

@@ -165,8 +165,11 @@ class ChatGiven(Given):
     """A question to an analyst."""
 
     query: str = Field(min_length=1, max_length=MAX_TEXT, json_schema_extra={"format": "not-blank"})
+    """The question, up to 100,000 characters."""
     conversation_id: str | None = Field(default=None, min_length=1, max_length=64)
+    """The conversation to go on with; a new one is begun without it."""
     agent: str = Field(default="noor", min_length=1, max_length=64, json_schema_extra={"format": "analyst"})
+    """The analyst to ask, `noor` or `maestro`."""
 
     @field_validator("query")
     @classmethod
@@ -219,10 +222,11 @@ class TicketMade(BaseModel):
     """A ticket for one turn's events."""
 
     ticket: str
+    """The ticket itself."""
     url: str
-    """Where it opens the stream."""
+    """Address that opens the stream, with the ticket in it."""
     expires_at: int
-    """Seconds since the epoch."""
+    """When the ticket ends, in seconds since the epoch."""
 
 
 def events_router(
@@ -292,8 +296,11 @@ class TaskGiven(Given):
     """A goal to work on in the background, and what may be used for it."""
 
     goal: str = Field(min_length=1, max_length=MAX_GOAL, pattern=r"\S")
+    """What to find out or to do, up to 4,000 characters."""
     agent: str = Field(default=DEFAULT_AGENT, min_length=1, max_length=64, json_schema_extra={"format": "agent"})
+    """The agent whose tools and texts are used."""
     budget: TaskBudget = TaskBudget()
+    """What the task may use."""
 
 
 def tasks_router(

@@ -42,9 +42,13 @@ class TurnTrace(BaseModel):
     """Every span of a turn that is still remembered, in order of start."""
 
     turn_id: str
+    """The turn."""
     trace_id: str | None
+    """Id of the trace; null where the turn came without one."""
     spans: tuple[Span, ...] = ()
+    """The spans, in the order in which they began."""
     missing: tuple[str, ...] = ()
+    """Services that did not answer, whose spans are not among these."""
 
 
 def owner_of(who: Principal) -> str:
