@@ -19,7 +19,7 @@ from typing import Any
 import yaml
 
 from phronesis_contracts.catalog import TOOLS
-from phronesis_gateway.http.description import without_null
+from phronesis_gateway.description import without_null
 
 from . import asyncapi, openapi
 from .schemas import breaks
@@ -55,14 +55,14 @@ def operations(document: Document) -> dict[str, Parts]:
     """The operations of an OpenAPI or an AsyncAPI document by name."""
     if "openapi" in document:
         return {
-            f"{method.upper()} {path}": _of_http(operation)
+            f"{method.upper()} {path}": _of_http(operation, document.get("components", {}).get("responses", {}))
             for path, methods in document["paths"].items()
             for method, operation in methods.items()
         }
     return {name: _of_bus(document, name) for name in document["operations"]}
 
 
-def _of_http(operation: Document) -> Parts:
+def _of_http(operation: Document, shared: Document) -> Parts:
     parts: Parts = {}
     for parameter in operation.get("parameters", ()):
         name = f"{parameter['in']} parameter {parameter['name']}"
@@ -70,11 +70,19 @@ def _of_http(operation: Document) -> Parts:
     body = operation.get("requestBody", {})
     for type, content in body.get("content", {}).items():
         parts[f"body {type}"] = content.get("schema", {})
-    for status, response in operation["responses"].items():
-        parts[f"answer {status}"] = {}
-        for type, content in response.get("content", {}).items():
-            parts[f"answer {status} {type}"] = content.get("schema", {})
+    answers = {status: _schemas(response, shared) for status, response in operation["responses"].items()}
+    for status, found in answers.items():
+        # An error in the form that every other one has is named for people.
+        if status == "default" or found != answers.get("default"):
+            parts[f"answer {status}"] = {}
+            parts |= {f"answer {status} {type}": schema for type, schema in found.items()}
     return parts
+
+
+def _schemas(response: Document, shared: Document) -> Document:
+    """The schemas of an answer by media type; `shared`: answers that others refer to."""
+    stated = shared[response["$ref"].rpartition("/")[2]] if "$ref" in response else response
+    return {type: content.get("schema", {}) for type, content in stated.get("content", {}).items()}
 
 
 def _of_bus(document: Document, name: str) -> Parts:

@@ -25,7 +25,7 @@ from .auth.keys import USER
 from .auth.ports import KeyStore
 from .auth.tickets import Tickets
 from .auth.tokens import IssuerKeys, TokenVerifier
-from .http.description import openapi_description, operation_id
+from .description import openapi_description, operation_id
 from .http.edge import Edge
 from .http.operations import Metrics, Readiness, operations_router
 from .http.responses import install_error_handlers

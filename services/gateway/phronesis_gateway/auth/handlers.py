@@ -187,7 +187,11 @@ def keys_router(authenticator: Authenticator, bus: Bus, store: KeyStore, keyring
 
     @routes.post(KEYS, status_code=201, responses=route_responses(KeyMade, 201))
     async def create_key(given: KeyGiven, who: Caller) -> Response:
-        """Make a key. An administrator makes keys for its own tenant; the scope `operator` lifts that."""
+        """Make a key.
+
+        Its secret is in the answer, this once. Administrators make keys for their own tenant; the scope `operator` lifts
+        that.
+        """
         made = await manager.make(who, given)
         return json_response(made, 201, {"Location": f"{KEYS}/{made.id}"})
 
@@ -195,7 +199,10 @@ def keys_router(authenticator: Authenticator, bus: Bus, store: KeyStore, keyring
     async def list_keys(
         who: Caller, tenant: Token | None = None, limit: Annotated[int, Query(ge=1, le=1_000)] = 200
     ) -> Response:
-        """The keys of the administrator's tenant; the scope `operator` sees those of all."""
+        """List keys.
+
+        Those of the administrator's tenant; the scope `operator` sees those of all. Secrets are not shown.
+        """
         own = await manager.may_see(who, "keys.list", {})
         if own is not None and tenant not in (None, own):
             return json_response(KeyList(keys=()))
@@ -204,12 +211,18 @@ def keys_router(authenticator: Authenticator, bus: Bus, store: KeyStore, keyring
 
     @routes.get(KEYS + "/{id}", responses=route_responses(KeyShown))
     async def get_key(id: Id, who: Caller) -> Response:
-        """One key."""
+        """Get a key.
+
+        Without its secret. For administrators.
+        """
         return json_response(KeyShown(**asdict(await manager.one(who, id))))
 
     @routes.delete(KEYS + "/{id}", responses=route_responses(KeyShown))
     async def revoke_key(id: Id, who: Caller) -> Response:
-        """Revoke a key; its turns end at their next claim. A second time changes nothing."""
+        """Revoke a key.
+
+        It opens nothing from then on, and its turns end when they are next taken up. A second time changes nothing.
+        """
         return json_response(KeyShown(**asdict(await manager.revoke(who, id))))
 
     return routes
@@ -245,7 +258,10 @@ def bus_keys_router(authenticator: Authenticator, bus: Bus, keys: BusKeys) -> AP
 
     @routes.post(f"{KEYS}/bus", status_code=201, responses=route_responses(BusKeyMade, 201))
     async def create_bus_key(given: BusKeyGiven, who: Caller) -> Response:
-        """Make a key for an outside system on the bus. It takes the scope `operator`."""
+        """Make a key for an outside system on the bus.
+
+        What the system comes in with is in the answer, this once. It takes the scope `operator`.
+        """
         key, made = await keys.make(who, given)
         shown = {"nats_user": made.user, "nats_password": made.password, "token": made.token, "inbox": made.inbox}
         body = BusKeyMade(**asdict(key), servers=servers, **shown)

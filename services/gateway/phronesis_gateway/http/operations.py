@@ -164,23 +164,35 @@ def operations_router(readiness: Readiness, metrics: Metrics, revision: str | No
 
     @routes.get("/health/live", responses=route_responses(Alive))
     async def get_liveness() -> Response:
-        """Whether the process answers; it asks nobody else."""
+        """Check that the process answers.
+
+        It asks nobody else, so it says nothing of the services behind.
+        """
         return json_response(Alive())
 
     @routes.get("/health/ready", responses=route_responses(Ready) | route_responses(Ready, 503))
     async def get_readiness() -> Response:
-        """Whether the stack can work. What is down is named: a service, or a service's dependency."""
+        """Check that the stack can work.
+
+        503 names what is down: a service, or a service's dependency.
+        """
         down = await readiness.down()
         return json_response(Ready(ready=not down, down=down), 503 if down else 200, {"Retry-After": "1"} if down else None)
 
     @routes.get("/metrics", responses={200: {"description": "Counts, for Prometheus.", "content": {"text/plain": {}}}})
     async def get_metrics() -> Response:
-        """What the gateway's process counted."""
+        """Get the metrics.
+
+        What the gateway's process counted, in the text format of Prometheus.
+        """
         return Response(await metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
     @routes.get("/info", responses=route_responses(Info))
     async def get_info() -> Response:
-        """What this is."""
+        """Get the version and what is offered.
+
+        For clients that want to know what they talk to.
+        """
         return json_response(info)
 
     return routes

@@ -172,6 +172,11 @@ def route_responses(model: type[BaseModel], status: int = 200) -> dict[int | str
     return {status: {"model": model, "description": (model.__doc__ or "").partition("\n")[0]}}
 
 
+def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """For a route's description: errors that it answers with beside those of every route of its kind."""
+    return {status: {} for status in statuses}
+
+
 def json_response(body: BaseModel, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     return Response(body.__pydantic_serializer__.to_json(body), status, headers, "application/json")
 

@@ -145,7 +145,7 @@ _TYPES = (
     *(f"image/{part}" for part in ("png", "jpeg", "gif", "webp", "bmp", "tiff")),
     *(f"audio/{part}" for part in ("wav", "mpeg", "flac", "ogg", "mp4")),
 )
-_BINARY = {"type": "string", "format": "binary"}
+_BINARY = {"type": "string", "format": "binary", "description": "The file."}
 _FORM = {
     "schema": {"type": "object", "required": ["file"], "properties": {"file": _BINARY}, "additionalProperties": False},
     "encoding": {"file": {"contentType": ", ".join(_TYPES)}},
@@ -159,17 +159,24 @@ _UPLOAD = {
 
 
 def media_router(authenticator: Authenticator, bus: Bus, uploads: UploadReceiver) -> APIRouter:
-    routes = APIRouter(route_class=authenticated_route(authenticator), responses=PROBLEMS, tags=["memory"])
+    routes = APIRouter(route_class=authenticated_route(authenticator), responses=PROBLEMS, tags=["media"])
 
     @routes.post(MEDIA, status_code=201, responses=route_responses(Media, 201), openapi_extra=_UPLOAD)
     async def upload_media(request: Request, who: Caller, key: IdempotencyKey) -> Response:
-        """Upload a file: as the part `file` of a form, or as the body with `Content-Type` and `X-File-Name`."""
+        """Upload a file.
+
+        As the part `file` of a form, or as the body with `Content-Type` and, percent-encoded, `X-File-Name`. Name its id in a
+        message to have it looked at.
+        """
         media = await uploads.take(who, request, scope_idempotency_key(who, key))
         return json_response(media, 201, {"Location": f"{MEDIA}/{media.id}"})
 
     @routes.get(MEDIA + "/{id}", responses=route_responses(Media))
     async def get_media(id: Id, who: Caller) -> Response:
-        """What is known of an upload."""
+        """Get an upload.
+
+        What is known of the file, without its content.
+        """
         return json_response(await ask(bus, who, MEDIA_GET, MediaRef(media_id=id)))
 
     return routes

@@ -145,7 +145,10 @@ def resource_router(named: ResourceNames, issuer: str | None) -> APIRouter:
     @routes.get(WELL_KNOWN, operation_id="get_resource_metadata", responses=route_responses(Resource))
     @routes.get(WELL_KNOWN + PATH, responses=route_responses(Resource))
     async def get_mcp_resource_metadata(request: Request) -> Response:
-        """What `/mcp` is, and whose tokens it takes (RFC 9728)."""
+        """Describe the MCP endpoint.
+
+        What `/mcp` is and whose tokens it takes, for clients that look for an authorization server (RFC 9728).
+        """
         if (refusal := await named.refused(request)) is not None:
             return refusal
         servers = () if issuer is None else (issuer,)

@@ -209,12 +209,18 @@ def router(
 
     @routes.get("/models", responses=route_responses(Models))
     async def list_models(who: Caller) -> Answer:
-        """The agents, as models."""
+        """List the agents as models.
+
+        Those that the caller may talk to.
+        """
         return json_response(Models(data=await face.models(who)))
 
     @routes.get("/models/{id}", responses=route_responses(Model))
     async def get_model(id: Id, who: Caller) -> Answer:
-        """One agent, as a model."""
+        """Get an agent as a model.
+
+        By its name.
+        """
         found = next((model for model in await face.models(who) if model.id == id), None)
         if found is None:
             raise ModelNotFound("there is no such agent", field="model")
@@ -222,9 +228,10 @@ def router(
 
     @routes.post("/chat/completions", responses=_or_stream(ChatCompletion))
     async def complete_chat(body: ChatAsked, who: Caller, key: IdempotencyKey) -> Answer:
-        """Answer the last message of a chat, whole or, with `stream`, in pieces.
+        """Answer a chat.
 
-        The chat goes on in the caller's conversation in which the agent said what it said last; else a new one is begun.
+        The last message of the user is answered, whole or, with `stream`, in pieces. The chat goes on in the caller's
+        conversation in which the agent said what it said last; else a new one is begun.
         """
         who = await authenticator.acting(who, body.user)
         if body.stream:
@@ -233,7 +240,10 @@ def router(
 
     @routes.post("/responses", responses=_or_stream(Response))
     async def create_response(body: ResponseAsked, who: Caller, key: IdempotencyKey) -> Answer:
-        """Answer an input, whole, at once for the background, or, with `stream`, by events."""
+        """Create a response.
+
+        The last message of the input is answered: whole, at once with `background`, or by events with `stream`.
+        """
         who = await authenticator.acting(who, body.user)
         if body.stream:
             return await streamed(who, face.events(who, body, key))
@@ -241,12 +251,18 @@ def router(
 
     @routes.get("/responses/{id}", responses=route_responses(Response))
     async def get_response(id: Id, who: Caller) -> Answer:
-        """A response as it is now."""
+        """Get a response.
+
+        As it is now.
+        """
         return json_response(build_response(await turns.state(who, turn_id_of(id))))
 
     @routes.post("/responses/{id}/cancel", responses=route_responses(Response))
     async def cancel_response(id: Id, who: Caller) -> Answer:
-        """Cancel a response that has not ended."""
+        """Cancel a response.
+
+        One that has ended answers 409.
+        """
         return json_response(build_response(await ask(bus, who, TURN_CANCEL, TurnRef(turn_id=turn_id_of(id)))))
 
     return routes

@@ -70,23 +70,36 @@ def agents_router(authenticator: Authenticator, bus: Bus, offers: Offers) -> API
 
     @routes.get(AGENTS, responses=route_responses(TenantAgents))
     async def list_agents(who: Caller, own: bool = False) -> Response:
-        """The agents that the caller may talk to: packaged ones and the tenant's own, or with `own` those alone."""
+        """List the agents.
+
+        Those that the caller may talk to: packaged ones and the tenant's own; with `own` only the latter.
+        """
         return await asked(who, LIST_AGENTS_TOOL, {"own": own})
 
     @routes.post(AGENTS, status_code=201, responses=route_responses(AgentPublished, 201) | route_responses(AgentPublished))
     async def publish_agent(given: AgentGiven, who: Caller, key: IdempotencyKey) -> Response:
-        """Publish an agent of the tenant's own as a new version; with `dry_run` only report what would change."""
+        """Publish an agent.
+
+        It becomes a new version of one of the tenant's own agents and answers from then on. With `dry_run` nothing changes:
+        the answer is a 200 that tells what would. For editors and administrators.
+        """
         stated = given.model_dump(mode="json", exclude_unset=True)
         return await asked(who, PUBLISH_AGENT_TOOL, stated, key, created=None if given.dry_run else f"{AGENTS}/{given.name}")
 
     @routes.get(AGENTS + "/{name}", responses=route_responses(AgentShown))
     async def get_agent(name: AnyName, who: Caller, version: Version | None = None) -> Response:
-        """An agent, with what it is made of; of an own one any version that is kept. For editors and administrators."""
+        """Get an agent.
+
+        With what it is made of; of one of the tenant's own any version that is kept. For editors and administrators.
+        """
         return await asked(who, SHOW_AGENT_TOOL, {"name": name, "version": version})
 
     @routes.put(AGENTS + "/{name}", responses=route_responses(AgentPublished))
     async def put_agent(name: Name, given: NamedAgentGiven, who: Caller, key: IdempotencyKey) -> Response:
-        """Publish an agent under this name, as `POST` does."""
+        """Publish an agent under the name in the path.
+
+        Otherwise as `POST` does.
+        """
         stated = given.model_dump(mode="json", exclude_unset=True)
         if given.name not in ("", name):
             raise BadRequest("the name is not the one in the path", field="name")
@@ -94,22 +107,36 @@ def agents_router(authenticator: Authenticator, bus: Bus, offers: Offers) -> API
 
     @routes.delete(AGENTS + "/{name}", responses=route_responses(AgentDeleted))
     async def delete_agent(name: Name, who: Caller, key: IdempotencyKey) -> Response:
-        """Delete an agent of the tenant's own; a rollback brings it back. A second time changes nothing."""
+        """Delete an agent.
+
+        Nobody can talk to it any more. Its versions stay, and a rollback brings it back; a second time changes nothing. Only
+        for the tenant's own.
+        """
         return await asked(who, DELETE_AGENT_TOOL, {"name": name}, key)
 
     @routes.get(AGENTS + "/{name}/versions", responses=route_responses(AgentVersions))
     async def list_agent_versions(name: Name, who: Caller) -> Response:
-        """The versions of an own agent, the newest first."""
+        """List the versions of an agent.
+
+        The newest first. Only for the tenant's own.
+        """
         return await asked(who, AGENT_VERSIONS_TOOL, {"name": name})
 
     @routes.get(AGENTS + "/{name}/diff", responses=route_responses(AgentDiff))
     async def diff_agent(name: Name, who: Caller, before: Version, after: Version | None = None) -> Response:
-        """How a version of an own agent differs from another one, the active one by default."""
+        """Compare two versions of an agent.
+
+        From `before` to `after`, which is the active version where it is left out.
+        """
         return await asked(who, DIFF_AGENT_TOOL, {"name": name, "before": before, "after": after})
 
     @routes.post(AGENTS + "/{name}/rollback", responses=route_responses(AgentPublished))
     async def roll_back_agent(name: Name, given: RollbackGiven, who: Caller, key: IdempotencyKey) -> Response:
-        """Make an earlier version of an own agent active again; with `dry_run` only report what would change."""
+        """Make an earlier version of an agent active again.
+
+        The one before the active version where none is stated. With `dry_run` the answer only tells what would change. For
+        editors and administrators.
+        """
         return await asked(who, ROLL_BACK_AGENT_TOOL, {"name": name, **given.model_dump(mode="json")}, key)
 
     return routes

@@ -85,14 +85,21 @@ def tools_router(authenticator: Authenticator, bus: Bus, offers: Offers) -> APIR
 
     @routes.get("/api/v1/tools", responses=route_responses(ToolList))
     async def list_tools(who: Caller) -> Response:
-        """The tools that the caller may use: those of its role, and of an agent's role those that its list has."""
+        """List the tools you can call.
+
+        Those of the caller's role; where the role is an agent's, those of its list. With the JSON schemas of what goes in and
+        comes out.
+        """
         return json_response(
             ToolList(tools=tuple(_describe_tool(name) for name in sorted(tool.name for tool in await offers.of(who))))
         )
 
     @routes.post("/api/v1/tools/{name}", responses={200: {"description": "The tool's output."}})
     async def call_tool(name: str, given: Annotated[dict[str, Any], Body()], who: Caller, key: IdempotencyKey) -> Response:
-        """Call a tool. The body is its input."""
+        """Call a tool.
+
+        The body is the tool's input and the answer its output, as `/api/v1/tools` describes them.
+        """
         tool = find_tool(name)
         if tool is None:
             raise NotFound("there is no such tool")
@@ -111,7 +118,11 @@ _BY_URL: dict[str, Any] = {
 }
 _BY_COMMAND: dict[str, Any] = {
     "required": ["command"],
-    "properties": {"command": {"type": "array"}, "url": {"type": "null"}, "secret_headers": {"maxProperties": 0}},
+    "properties": {
+        "command": {"type": "array", "items": {"type": "string"}},
+        "url": {"type": "null"},
+        "secret_headers": {"maxProperties": 0},
+    },
 }
 
 
@@ -154,37 +165,58 @@ def mcp_servers_router(authenticator: Authenticator, bus: Bus, offers: Offers) -
 
     @routes.post(SERVERS, status_code=201, responses=route_responses(OutsideServer, 201))
     async def add_mcp_server(given: ServerAdded, who: Caller, key: IdempotencyKey) -> Response:
-        """Register an outside MCP server. Its tools are offered to nobody before they are accepted."""
+        """Register an outside MCP server.
+
+        Its tools are offered to nobody before they are accepted. For administrators.
+        """
         return await asked(who, ADD_SERVER_TOOL, given.model_dump(mode="json"), key, created=f"{SERVERS}/{given.name}")
 
     @routes.get(SERVERS, responses=route_responses(OutsideServers))
     async def list_mcp_servers(who: Caller) -> Response:
-        """The tenant's outside MCP servers, with what was accepted of them; of their headers the names alone."""
+        """List outside MCP servers.
+
+        The tenant's, with what was accepted of them; of their secret headers the names alone.
+        """
         return await asked(who, LIST_SERVERS_TOOL, {})
 
     @routes.patch(SERVERS + "/{name}", responses=route_responses(OutsideServer))
     async def switch_mcp_server(name: Name, given: ServerSwitched, who: Caller, key: IdempotencyKey) -> Response:
-        """Switch a server on or off."""
+        """Switch an outside MCP server on or off.
+
+        While it is off none of its tools can be called.
+        """
         return await asked(who, SWITCH_SERVER_TOOL, {"name": name, **given.model_dump(mode="json")}, key)
 
     @routes.delete(SERVERS + "/{name}", responses=route_responses(ServerRemoved))
     async def remove_mcp_server(name: Name, who: Caller, key: IdempotencyKey) -> Response:
-        """Remove a server with its tools and secrets. A second time changes nothing."""
+        """Remove an outside MCP server.
+
+        With its tools and secrets. A second time changes nothing.
+        """
         return await asked(who, REMOVE_SERVER_TOOL, {"name": name}, key)
 
     @routes.get(SERVERS + "/{name}/tools", responses=route_responses(Inspected))
     async def inspect_mcp_server(name: Name, who: Caller) -> Response:
-        """What a server says of its tools now, and how that differs from what was accepted. The server is asked."""
+        """Look at an outside MCP server's tools.
+
+        The server is asked what it says of its tools now, and the answer tells how that differs from what was accepted.
+        """
         return await asked(who, INSPECT_SERVER_TOOL, {"name": name})
 
     @routes.put(SERVERS + "/{name}/tools", responses=route_responses(OutsideServer))
     async def accept_mcp_tools(name: Name, given: ToolsAccepted, who: Caller, key: IdempotencyKey) -> Response:
-        """Pin what a server says of tools now, and allow them with a risk."""
+        """Accept tools of an outside MCP server.
+
+        What the server says of them now is pinned, and they are allowed with a risk. The server is asked.
+        """
         return await asked(who, ACCEPT_TOOLS_TOOL, {"name": name, **given.model_dump(mode="json")}, key)
 
     @routes.patch(SERVERS + "/{name}/tools", responses=route_responses(OutsideServer))
     async def judge_mcp_tools(name: Name, given: ToolsJudged, who: Caller, key: IdempotencyKey) -> Response:
-        """Set risk and idempotence of accepted tools anew, or withdraw some. The server is not asked."""
+        """Change the risk of accepted tools, or withdraw them.
+
+        The server is not asked.
+        """
         return await asked(who, JUDGE_TOOLS_TOOL, {"name": name, **given.model_dump(mode="json")}, key)
 
     return routes
@@ -219,18 +251,28 @@ def ledger_router(authenticator: Authenticator, bus: Bus, offers: Offers) -> API
         user: _Name = None,
         turn_id: UUID | None = None,
     ) -> Response:
-        """What model calls used, this month where nothing else is asked for: the caller's own, for an admin the tenant's."""
+        """Get what model calls used.
+
+        The caller's own, and for an administrator the tenant's; of this month where nothing else is asked for.
+        """
         given = {"since": since, "until": until, "by": by, "agent": agent, "user": user, "turn_id": turn_id}
         return await tool_response(bus, offers, who, USAGE_GET_TOOL, given)
 
     @routes.get(LIMITS, responses=route_responses(Limits))
     async def get_limits(who: Caller) -> Response:
-        """The limits that bear on the caller, for an admin all of the tenant's, with what is used of each."""
+        """Get the limits of tokens and money.
+
+        Those that bear on the caller, for an administrator all of the tenant's, with what is used of each.
+        """
         return await tool_response(bus, offers, who, LIMITS_GET_TOOL, {})
 
     @routes.put(LIMITS, responses=route_responses(Limits))
     async def put_limit(limit: SetLimit, who: Caller, key: IdempotencyKey) -> Response:
-        """Set a limit, or remove it by stating neither tokens nor usd. For admins."""
+        """Set or remove a limit.
+
+        Of tokens or money, for the tenant, an agent or a user. One that states neither `tokens` nor `usd` is removed. For
+        administrators.
+        """
         given = limit.model_dump(exclude_none=True)
         return await tool_response(bus, offers, who, LIMITS_SET_TOOL, given, key)
 

@@ -86,7 +86,10 @@ def memory_router(authenticator: Authenticator, bus: Bus, offers: Offers) -> API
 
     @routes.post(MEMORY, operation_id="add_memories", responses=route_responses(AddedMemories))
     async def add_memories(given: MemoriesGiven, who: Caller, key: IdempotencyKey) -> Response:
-        """Remember messages of a conversation, or texts: up to 500, all or none. They can be found once this answers."""
+        """Add memories.
+
+        Messages of a conversation, or texts: up to 500, all or none. A search finds them once this answers.
+        """
         return await asked(who, ADD_MEMORIES_TOOL, given.model_dump(mode="json", exclude_unset=True), key)
 
     @routes.get(MEMORY, operation_id="list_memories", responses=route_responses(MemoryPage))
@@ -99,39 +102,60 @@ def memory_router(authenticator: Authenticator, bus: Bus, offers: Offers) -> API
         since: Annotated[AwareDatetime | None, Query(description="Only what was said then or later.")] = None,
         until: Annotated[AwareDatetime | None, Query(description="Only what was said before.")] = None,
     ) -> Response:
-        """A page of memories, the newest first."""
+        """List memories.
+
+        Page by page, the newest first. `next` is absent on the last page.
+        """
         given = {"limit": limit, "cursor": cursor, "kinds": kind, "conversation_id": conversation_id}
         times = {name: at.isoformat() for name, at in (("since", since), ("until", until)) if at is not None}
         return await asked(who, LIST_MEMORIES_TOOL, given | times)
 
     @routes.post(MEMORY + "/search", operation_id="search_memories", responses=route_responses(FoundMemories))
     async def search_memories(given: SearchGiven, who: Caller) -> Response:
-        """Find what memory holds on a question, best first. What has nothing to do with it is not among the results."""
+        """Search memories.
+
+        What memory holds on a question, best first. What has nothing to do with it is not among the results.
+        """
         return await asked(who, SEARCH_MEMORIES_TOOL, given.model_dump(mode="json", exclude_unset=True))
 
     @routes.post(MEMORY + "/context", operation_id="memory_context", responses=route_responses(MemoryContext))
     async def memory_context(given: ContextGiven, who: Caller) -> Response:
-        """A block of text for a prompt, with what memory holds on a question, within a token budget."""
+        """Build a block of text for a prompt.
+
+        With what memory holds on a question, within a budget of tokens.
+        """
         return await asked(who, BUILD_CONTEXT_TOOL, given.model_dump(mode="json", exclude_unset=True))
 
     @routes.get(MEMORY + "/{id}", operation_id="get_memory", responses=route_responses(Memory))
     async def get_memory(id: Id, who: Caller) -> Response:
-        """One memory."""
+        """Get a memory.
+
+        By its id, or by your own external id.
+        """
         return await asked(who, GET_MEMORY_TOOL, {"id": id})
 
     @routes.patch(MEMORY + "/{id}", operation_id="update_memory", responses=route_responses(Memory))
     async def update_memory(id: Id, given: MemoryChange, who: Caller, key: IdempotencyKey) -> Response:
-        """Correct a memory; what it said before stays in its history."""
+        """Correct a memory.
+
+        What is not given stays, and what it said before stays in its history.
+        """
         return await asked(who, UPDATE_MEMORY_TOOL, {"id": id, **given.model_dump(mode="json", exclude_none=True)}, key)
 
     @routes.get(MEMORY + "/{id}/history", operation_id="memory_history", responses=route_responses(MemoryHistory))
     async def memory_history(id: Id, who: Caller) -> Response:
-        """A memory, and what it said before it was changed."""
+        """Get a memory's history.
+
+        The memory as it is, and what it said before it was changed.
+        """
         return await asked(who, GET_HISTORY_TOOL, {"id": id})
 
     @routes.delete(MEMORY + "/{id}", operation_id="delete_memory", responses=route_responses(DeletedMemories))
     async def delete_memory(id: Id, who: Caller, key: IdempotencyKey) -> Response:
-        """Delete a memory for good, with its history. Where there is none, no id is told."""
+        """Delete a memory for good.
+
+        With its history. Where there is none, the answer names no id.
+        """
         return await asked(who, DELETE_MEMORIES_TOOL, {"ids": [id]}, key)
 
     return routes

@@ -66,7 +66,10 @@ def conversations_router(authenticator: Authenticator, bus: Bus) -> APIRouter:
             str | None, Query(max_length=200, description=_CURSOR, json_schema_extra={"format": "cursor"})
         ] = None,
     ) -> Response:
-        """The caller's conversations, newest activity first; `next` is absent on the last page."""
+        """List your conversations.
+
+        The caller's, newest activity first. `next` is absent on the last page.
+        """
         return json_response(await ask(bus, who, CONVERSATION_LIST, ListConversations(limit=limit, cursor=cursor)))
 
     @routes.get(CONVERSATIONS + "/{id}", responses=route_responses(Conversation))
@@ -76,22 +79,29 @@ def conversations_router(authenticator: Authenticator, bus: Bus) -> APIRouter:
         limit: Annotated[int, Query(ge=1, le=200)] = 50,
         before: Annotated[int | None, Query(ge=0, le=2**62)] = None,
     ) -> Response:
-        """A conversation with its newest messages, or those before sequence `before`; oldest first."""
+        """Get a conversation with its messages.
+
+        The newest messages, or with `before` those ahead of it; the oldest first.
+        """
         wanted = ConversationRef(conversation_id=id, limit=limit, before=before)
         return json_response(await ask(bus, who, CONVERSATION_GET, wanted))
 
     @routes.delete(CONVERSATIONS + "/{id}", status_code=202, responses=route_responses(Deletion, 202))
     async def delete_conversation(id: Id, who: Caller) -> Response:
-        """Delete a conversation for good, with what was learnt from it alone. A second time answers with the first deletion.
+        """Delete a conversation for good.
 
-        It is out of sight when this returns; every service removes its part after it, as the deletion tells.
+        What was learnt from it alone goes too. It is out of sight when this returns, and every service removes its part after
+        that, as the deletion tells. A second time answers with the first deletion.
         """
         deletion = await ask(bus, who, CONVERSATION_DELETE, DeleteConversation(conversation_id=id))
         return json_response(deletion, 202, {"Location": f"{DELETIONS}/{deletion.deletion_id}"})
 
     @routes.get(DELETIONS + "/{id}", responses=route_responses(Deletion))
     async def get_deletion(id: Id, who: Caller) -> Response:
-        """How far a deletion is, and what each service removed: how many of what."""
+        """See how far a deletion is.
+
+        With what each service has removed so far: how many of what.
+        """
         return json_response(await ask(bus, who, DELETION_GET, DeletionRef(deletion_id=id)))
 
     return routes
@@ -119,17 +129,26 @@ def approvals_router(authenticator: Authenticator, bus: Bus) -> APIRouter:
     async def list_approvals(
         who: Caller, status: ApprovalStatus | None = None, limit: Annotated[int, Query(ge=1, le=200)] = 20
     ) -> Response:
-        """The caller's approvals, newest first; an admin's are those of the tenant."""
+        """List approvals.
+
+        The caller's, newest first; an administrator sees those of the tenant.
+        """
         return json_response(await ask(bus, who, APPROVAL_LIST, ListApprovals(status=status, limit=limit)))
 
     @routes.get(APPROVALS + "/{id}", responses=route_responses(Approval))
     async def get_approval(id: Id, who: Caller) -> Response:
-        """One approval: which call waits, with what, and why a person is asked."""
+        """Get an approval.
+
+        Which call waits, with what, and why a person is asked.
+        """
         return json_response(await ask(bus, who, APPROVAL_GET, ApprovalRef(approval_id=id)))
 
     @routes.post(APPROVALS + "/{id}", responses=route_responses(Approval))
     async def answer_approval(id: Id, given: AnswerGiven, who: Caller, key: IdempotencyKey) -> Response:
-        """Approve or refuse the call: its turn goes on. The same answer again is harmless, another one is a 409."""
+        """Approve or refuse a call.
+
+        Its turn goes on. The same answer again changes nothing, and another one is a 409.
+        """
         answer = AnswerApproval(approval_id=id, decision=given.decision, note=given.note)
         return json_response(await ask(bus, who, APPROVAL_ANSWER, answer, key=scope_idempotency_key(who, key)))
 
@@ -175,12 +194,18 @@ def profile_router(authenticator: Authenticator, bus: Bus) -> APIRouter:
 
     @routes.get(PROFILE, responses=_ANSWER)
     async def get_profile(who: Caller) -> Response:
-        """What is known of the caller; empty for a new user."""
+        """Get your profile.
+
+        What is known of the caller; empty for a new user. The `ETag` names the version.
+        """
         return _profile_response(await ask(bus, who, PROFILE_GET, Nothing()))
 
     @routes.put(PROFILE, responses=_ANSWER)
     async def put_profile(given: ProfileGiven, who: Caller, version: Version, key: IdempotencyKey) -> Response:
-        """Replace what is known of the caller."""
+        """Replace your profile.
+
+        With `If-Match` only where it still has that version.
+        """
         wanted = Profile(profile=given.profile, version=version)
         return _profile_response(await _await_change(ask(bus, who, PROFILE_PUT, wanted, key=scope_idempotency_key(who, key))))
 
@@ -188,7 +213,11 @@ def profile_router(authenticator: Authenticator, bus: Bus) -> APIRouter:
     async def update_profile(
         given: Annotated[ProfileGiven, Body(media_type=MERGE_PATCH)], who: Caller, version: Version, key: IdempotencyKey
     ) -> Response:
-        """Correct what is known of the caller, by a JSON merge patch (RFC 7396): members replace, null removes."""
+        """Correct your profile.
+
+        By a JSON merge patch (RFC 7396): members replace, and null removes. With `If-Match` only where it still has that
+        version.
+        """
         wanted = UpdateProfile(patch=given.profile, version=version)
         return _profile_response(
             await _await_change(ask(bus, who, PROFILE_UPDATE, wanted, key=scope_idempotency_key(who, key)))
@@ -196,7 +225,10 @@ def profile_router(authenticator: Authenticator, bus: Bus) -> APIRouter:
 
     @routes.delete(PROFILE, responses=_ANSWER)
     async def delete_profile(who: Caller, version: Version, key: IdempotencyKey) -> Response:
-        """Delete what is known of the caller. A second time changes nothing."""
+        """Delete your profile.
+
+        A second time changes nothing. With `If-Match` only where it still has that version.
+        """
         return _profile_response(
             await _await_change(
                 ask(bus, who, PROFILE_DELETE, DeleteProfile(version=version), key=scope_idempotency_key(who, key))

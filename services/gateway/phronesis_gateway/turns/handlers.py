@@ -51,7 +51,7 @@ from ..auth.authentication import (
 from ..auth.keys import READ
 from ..auth.tickets import Tickets
 from ..http.requests import AcceptedTurn, Given, MessageGiven, ReplayGiven
-from ..http.responses import PROBLEMS, Id, error_response, json_response, route_responses, turn_problem_response
+from ..http.responses import PROBLEMS, Id, error_response, json_response, refusals, route_responses, turn_problem_response
 from .events import Analysed, Events, EventStream, analysis_with_turn, parse_last_event_id
 from .submission import SubmittedTurn, TraceCollector, TurnRefused, TurnService, TurnTrace
 
@@ -63,9 +63,12 @@ def turns_router(authenticator: Authenticator, bus: Bus, turns: TurnService, tra
     """The routes. `wait`: seconds that the messages endpoint waits for a turn's end."""
     routes = APIRouter(route_class=authenticated_route(authenticator), responses=PROBLEMS, tags=["turns"])
 
-    @routes.post(MESSAGES, responses=route_responses(Reply) | route_responses(AcceptedTurn, 202))
+    @routes.post(MESSAGES, responses=route_responses(Reply) | route_responses(AcceptedTurn, 202) | refusals(402, 404))
     async def send_message(message: MessageGiven, who: Caller, key: IdempotencyKey) -> Response:
-        """Send a message and wait for the reply. 202 when the turn has not ended in time: it goes on."""
+        """Send a message and wait for the reply.
+
+        Where the turn does not end in time the answer is a 202 with its id, and the turn goes on.
+        """
         try:
             async with turns.submitted(who, message, key) as turn:
                 ended = await turns.ended(who, turn, wait)
@@ -78,9 +81,12 @@ def turns_router(authenticator: Authenticator, bus: Bus, turns: TurnService, tra
         # Else this would be about the conversation with the id `messages`.
         raise HTTPException(405, headers={"Allow": "POST"})
 
-    @routes.post(TURNS, status_code=202, responses=route_responses(AcceptedTurn, 202))
+    @routes.post(TURNS, status_code=202, responses=route_responses(AcceptedTurn, 202) | refusals(402, 404))
     async def submit_turn(message: MessageGiven, who: Caller, key: IdempotencyKey) -> Response:
-        """Hand a message in. 202 means that its turn is stored and will end exactly once."""
+        """Send a message without waiting.
+
+        The answer is a 202 once the turn is stored: it will end exactly once. Watch it by its events, or look it up.
+        """
         try:
             async with turns.submitted(who, message, key) as turn:
                 return await accepted_response(turns, who, turn)
@@ -94,43 +100,62 @@ def turns_router(authenticator: Authenticator, bus: Bus, turns: TurnService, tra
         status: TurnStatus | None = None,
         limit: Annotated[int, Query(ge=1, le=200)] = 20,
     ) -> Response:
-        """The caller's turns, newest first, without their replies."""
+        """List your turns.
+
+        The caller's, newest first, without their replies.
+        """
         wanted = ListTurns(conversation_id=conversation_id, status=status, limit=limit)
         return json_response(await ask(bus, who, TURN_LIST, wanted))
 
     @routes.get(TURNS + "/{id}", responses=route_responses(Turn))
     async def get_turn(id: Id, who: Caller, include: Literal["trace"] | None = None) -> Response:
-        """The state of a turn, with its reply or its problem once it has ended; on request with the trace of its answer."""
+        """Get a turn.
+
+        Where it is, with its reply or its problem once it has ended. With `include=trace` the trace of its answer too.
+        """
         turn = await turns.state(who, id)
         if include == "trace":
             trace = await ask(bus, who, TURN_TRACE, TraceOfTurn(turn_id=id))
             turn = turn.model_copy(update={"trace": trace})
         return json_response(turn)
 
-    @routes.delete(TURNS + "/{id}", responses=route_responses(Turn))
+    @routes.delete(TURNS + "/{id}", responses=route_responses(Turn) | refusals(409))
     async def cancel_turn(id: Id, who: Caller) -> Response:
-        """Cancel a turn. One that has ended answers 409, with its end in `turn`."""
+        """Cancel a turn.
+
+        One that has ended answers 409, with its end in `turn`.
+        """
         try:
             return json_response(await ask(bus, who, TURN_CANCEL, TurnRef(turn_id=id)))
         except TurnEnded as error:
             return error_response(error, turn=(await turns.state(who, id)).model_dump(mode="json"))
 
-    @routes.post(TURNS + "/{id}/retry", status_code=202, responses=route_responses(Turn, 202))
+    @routes.post(TURNS + "/{id}/retry", status_code=202, responses=route_responses(Turn, 202) | refusals(402))
     async def retry_turn(id: Id, who: Caller, key: IdempotencyKey) -> Response:
-        """Make a new turn of a parked or failed one, linked to it."""
+        """Try a failed or parked turn again.
+
+        A new turn is made of the same message, linked to the old one by `retry_of`.
+        """
         turn = await ask(bus, who, TURN_RETRY, TurnRef(turn_id=id), key=scope_idempotency_key(who, key))
         return json_response(turn, 202, _location(turn.turn_id))
 
-    @routes.post(TURNS + "/{id}/replay", responses=route_responses(Replayed))
+    @routes.post(TURNS + "/{id}/replay", responses=route_responses(Replayed) | refusals(402, 409))
     async def replay_turn(id: Id, given: ReplayGiven, who: Caller) -> Response:
-        """Run an ended turn again on what was recorded of it, and show the difference; 409 where that cannot be."""
+        """Run a turn again on its record.
+
+        An ended turn is answered once more from the tool results that were recorded, with the same or other instructions, and
+        the difference is shown. Nothing is written; the model calls are paid for. 409 where it cannot be.
+        """
         return json_response(
             await ask(bus, who, TURN_REPLAY, ReplayTurn(turn_id=id, with_instructions=given.with_instructions))
         )
 
     @routes.get(TURNS + "/{id}/trace", responses=route_responses(TurnTrace))
     async def get_trace(id: Id, who: Caller) -> Response:
-        """Every span of a turn that its services still remember; those that did not answer stand in `missing`."""
+        """Get the spans of a turn.
+
+        Those that the services still remember; services that did not answer stand in `missing`.
+        """
         turn = await turns.state(who, id)
         return json_response(await traces.of(who, id, turn.trace_id))
 
@@ -183,9 +208,13 @@ def chat_router(authenticator: Authenticator, turns: TurnService, wait: float) -
     """The route. `wait`: seconds that the endpoint waits for a turn's end."""
     routes = APIRouter(route_class=authenticated_route(authenticator), responses=PROBLEMS, tags=["chat"])
 
-    @routes.post(CHAT, responses=route_responses(Analysed) | route_responses(AcceptedTurn, 202))
+    @routes.post(CHAT, responses=route_responses(Analysed) | route_responses(AcceptedTurn, 202) | refusals(402, 404))
     async def ask_analyst(chat: ChatGiven, who: Caller, key: IdempotencyKey) -> Response:
-        """Ask an analyst and wait for the whole answer. 202 when the turn has not ended in time: it goes on."""
+        """Ask an analyst and wait for the answer.
+
+        With data, insights and charts. Where the turn does not end in time the answer is a 202 with its id, and the turn goes
+        on.
+        """
         given = {"conversation_id": chat.conversation_id, "current_message_text": chat.query, "agent": chat.agent}
         message = MessageGiven(**{name: value for name, value in given.items() if value is not None})
         try:
@@ -251,11 +280,13 @@ def events_router(
             str | None, Header(alias="Last-Event-ID", pattern="^[0-9]{0,19}$", description="Id of the last event received.")
         ] = None,
     ) -> Response:
-        """Watch a turn: its progress, then the reply's text and its end; of an analyst the summary and the whole answer.
+        """Watch a turn.
+
+        Its progress, then the reply's text and its end; of an analyst the summary and the whole answer.
 
         Reconnect with the id of the last event. What is made from the turn's end (`ended`, `text`, `executive_summary`,
-        `analysis`, `done`) has the id of the last progress event, so a reader that comes back with it gets them all again;
-        a `text` event says that it is part `k` of `n`.
+        `analysis`, `done`) has the id of the last progress event, so a reader that comes back with it gets them all again; a
+        `text` event says that it is part `k` of `n`.
 
         Agents whose profile allows it show their reply while a model writes it: `live` events hold pieces of it, with the
         attempt and the offset in characters. They are provisional: `restart` says to drop them, and `text` takes their place.
@@ -271,7 +302,11 @@ def events_router(
 
     @keyed_routes.post("/api/v1/turns/{id}/ticket", status_code=201, responses=route_responses(TicketMade, 201))
     async def make_ticket(id: Id, who: Caller) -> Response:
-        """Make a ticket with which a browser can watch this turn; it is good for a minute."""
+        """Make a ticket to watch a turn with.
+
+        A browser's `EventSource` cannot send a key; the ticket goes in the address instead. It opens this turn's events
+        alone, for a minute.
+        """
         await turns.state(who, id)
         assert who.key is not None
         ticket = tickets.make(who.key, id, who.user if who.acted_by else None)
@@ -310,9 +345,12 @@ def tasks_router(
     routes = APIRouter(responses=PROBLEMS, tags=["tasks"])
     keyed_routes = APIRouter(route_class=authenticated_route(authenticator))
 
-    @keyed_routes.post(TASKS, status_code=202, responses=route_responses(AcceptedTurn, 202))
+    @keyed_routes.post(TASKS, status_code=202, responses=route_responses(AcceptedTurn, 202) | refusals(402, 404))
     async def submit_task(task: TaskGiven, who: Caller, key: IdempotencyKey) -> Response:
-        """Hand a task in. 202 means that it is stored and will end exactly once; its id is that of its turn."""
+        """Start a background task.
+
+        The answer is a 202 once it is stored: it will end exactly once. Its id is that of its turn.
+        """
         order = SubmitTask(goal=task.goal, agent=task.agent, budget=task.budget)
         try:
             async with turns.ordered(who, order, key) as turn:
@@ -324,17 +362,26 @@ def tasks_router(
     async def list_tasks(
         who: Caller, status: TurnStatus | None = None, limit: Annotated[int, Query(ge=1, le=100)] = 20
     ) -> Response:
-        """The caller's tasks, newest first, without their reports."""
+        """List your tasks.
+
+        The caller's, newest first, without their reports.
+        """
         return json_response(await ask(bus, who, TASK_LIST, ListTasks(status=status, limit=limit)))
 
     @keyed_routes.get(TASKS + "/{id}", responses=route_responses(Task))
     async def get_task(id: Id, who: Caller) -> Response:
-        """How far a task is: its plan with what became of each step, its score, and its report."""
+        """Get a task.
+
+        Its plan with what became of each step, its score, and its report once it has ended.
+        """
         return json_response(await ask(bus, who, TASK_GET, TaskRef(task_id=id)))
 
-    @keyed_routes.delete(TASKS + "/{id}", responses=route_responses(Task))
+    @keyed_routes.delete(TASKS + "/{id}", responses=route_responses(Task) | refusals(409))
     async def cancel_task(id: Id, who: Caller) -> Response:
-        """Cancel a task: what runs of it is stopped. One that has ended answers 409."""
+        """Cancel a task.
+
+        What runs of it is stopped. One that has ended answers 409.
+        """
         return json_response(await ask(bus, who, TASK_CANCEL, TaskRef(task_id=id)))
 
     @routes.get(TASKS + "/{id}/events", responses=_TASK_EVENTS)
@@ -347,7 +394,10 @@ def tasks_router(
             str | None, Header(alias="Last-Event-ID", pattern="^[0-9]{0,19}$", description="Id of the last event received.")
         ] = None,
     ) -> Response:
-        """Watch a task, as a turn is watched; 404 for a turn that is no task."""
+        """Watch a task.
+
+        As a turn is watched; 404 for a turn that is no task.
+        """
         who = (
             await authenticator.by_ticket(ticket, id) if ticket is not None else await authenticator.by_headers(request.headers)
         )
