@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from urllib.parse import urlsplit
 from uuid import UUID, uuid4
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel
 from starlette.responses import Response
 
@@ -19,7 +19,7 @@ from phronesis_contracts import Forbidden, NotFound, Principal, Role, ServiceErr
 from phronesis_contracts.service import KeyRevoked
 
 from ..http.requests import BusKeyGiven, KeyGiven
-from ..http.responses import PROBLEMS, Id, json_response, route_responses
+from ..http.responses import ID_FORM, PROBLEMS, json_response, route_responses
 from .authentication import Authenticator, Caller, audit_refusal, authenticated_route
 from .keyring import Keyring
 from .keys import PREFIX_LENGTH, Key, hash_secret, new_secret, require_bus_maker, require_maker, require_manager, visible_tenant
@@ -90,6 +90,7 @@ class BusKeys:
             await asyncio.sleep(_AGAIN)
 
 
+KeyId = Annotated[str, Path(description="The key's id."), ID_FORM]
 KEYS = "/api/v1/keys"
 
 
@@ -197,7 +198,9 @@ def keys_router(authenticator: Authenticator, bus: Bus, store: KeyStore, keyring
 
     @routes.get(KEYS, responses=route_responses(KeyList))
     async def list_keys(
-        who: Caller, tenant: Token | None = None, limit: Annotated[int, Query(ge=1, le=1_000)] = 200
+        who: Caller,
+        tenant: Annotated[Token | None, Query(description="Only keys of this tenant.")] = None,
+        limit: Annotated[int, Query(ge=1, le=1_000, description="Keys at most.")] = 200,
     ) -> Response:
         """List keys.
 
@@ -210,7 +213,7 @@ def keys_router(authenticator: Authenticator, bus: Bus, store: KeyStore, keyring
         return json_response(KeyList(keys=tuple(KeyShown(**asdict(key)) for key in found)))
 
     @routes.get(KEYS + "/{id}", responses=route_responses(KeyShown))
-    async def get_key(id: Id, who: Caller) -> Response:
+    async def get_key(id: KeyId, who: Caller) -> Response:
         """Get a key.
 
         Without its secret. For administrators.
@@ -218,7 +221,7 @@ def keys_router(authenticator: Authenticator, bus: Bus, store: KeyStore, keyring
         return json_response(KeyShown(**asdict(await manager.one(who, id))))
 
     @routes.delete(KEYS + "/{id}", responses=route_responses(KeyShown))
-    async def revoke_key(id: Id, who: Caller) -> Response:
+    async def revoke_key(id: KeyId, who: Caller) -> Response:
         """Revoke a key.
 
         It opens nothing from then on, and its turns end when they are next taken up. A second time changes nothing.

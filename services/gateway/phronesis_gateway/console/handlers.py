@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Annotated
 
 import htpy as h
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import APIRouter, Header, Path, Query, Request
 from starlette.responses import RedirectResponse, Response
 
 from phronesis_bus import Bus, Watch, ask
@@ -33,7 +33,7 @@ from phronesis_contracts.orchestrator import (
 
 from ..auth.authentication import Authenticator, IdempotencyKey, OpenStreams, StrictRequest
 from ..http.requests import MessageGiven
-from ..http.responses import Id
+from ..http.responses import ID_FORM
 from ..tools.offers import Offers
 from ..turns.events import Events, EventStream, parse_last_event_id
 from ..turns.submission import TraceCollector, TurnService
@@ -56,7 +56,7 @@ def conversations_router(sessions: Sessions, bus: Bus, turns: TurnService) -> AP
         return html_response(page.console_page(who, await list_conversations(bus, who, cursor), None, ()))
 
     @routes.get(PATH + "/conversations/{id}")
-    async def open_conversation(id: Id, who: Person) -> Response:
+    async def open_conversation(id: Annotated[str, Path(), ID_FORM], who: Person) -> Response:
         wanted = ConversationRef(conversation_id=id, limit=_MESSAGES)
         found, others = await asyncio.gather(ask(bus, who, CONVERSATION_GET, wanted), list_conversations(bus, who))
         ids = dict.fromkeys(message.turn_id for message in found.messages)
@@ -66,7 +66,7 @@ def conversations_router(sessions: Sessions, bus: Bus, turns: TurnService) -> AP
         )
 
     @routes.post(PATH + "/conversations/{id}/delete")
-    async def delete_conversation(id: Id, who: Person) -> Response:
+    async def delete_conversation(id: Annotated[str, Path(), ID_FORM], who: Person) -> Response:
         await ask(bus, who, CONVERSATION_DELETE, DeleteConversation(conversation_id=id))
         return RedirectResponse(PATH, 303)
 
@@ -166,11 +166,11 @@ def _part_routes(sessions: Sessions, bus: Bus, turns: TurnService) -> APIRouter:
         return html_response(h.fragment[page.user_message(message.current_message_text or ""), page.render_turn(state)], 201)
 
     @routes.get(PATH + "/turns/{id}")
-    async def get_turn(id: Id, who: Person) -> Response:
+    async def get_turn(id: Annotated[str, Path(), ID_FORM], who: Person) -> Response:
         return html_response(page.render_turn(await turns.state(who, id)))
 
     @routes.post(PATH + "/turns/{id}/cancel")
-    async def cancel_turn(id: Id, who: Person) -> Response:
+    async def cancel_turn(id: Annotated[str, Path(), ID_FORM], who: Person) -> Response:
         try:
             state = await ask(bus, who, TURN_CANCEL, TurnRef(turn_id=id))
         except TurnEnded:
@@ -178,7 +178,7 @@ def _part_routes(sessions: Sessions, bus: Bus, turns: TurnService) -> APIRouter:
         return html_response(page.render_turn(state))
 
     @routes.get(PATH + "/turns/{id}/trace")
-    async def get_trace(id: Id, who: Person) -> Response:
+    async def get_trace(id: Annotated[str, Path(), ID_FORM], who: Person) -> Response:
         turn = await turns.state(who, id)
         return html_response(render_trace(await TraceCollector(bus).of(who, id, turn.trace_id)))
 
@@ -192,7 +192,9 @@ def _stream_routes(
 
     @routes.get(PATH + "/turns/{id}/events")
     async def watch_turn(
-        id: Id, who: Person, last_event_id: Annotated[str | None, Header(alias="Last-Event-ID", pattern="^[0-9]{0,19}$")] = None
+        id: Annotated[str, Path(), ID_FORM],
+        who: Person,
+        last_event_id: Annotated[str | None, Header(alias="Last-Event-ID", pattern="^[0-9]{0,19}$")] = None,
     ) -> Response:
         assert who.key is not None
         holder, seen = who.key, parse_last_event_id(last_event_id)

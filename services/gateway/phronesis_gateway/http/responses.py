@@ -7,9 +7,9 @@ import math
 import re
 from collections.abc import Sequence
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import FastAPI, Path, Request
+from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import iter_route_contexts
 from pydantic import AfterValidator, BaseModel
@@ -147,8 +147,11 @@ class ProblemDocument(BaseModel):
     """Why a request was not done (RFC 9457)."""
 
     type: str
+    """Which problem it is, as a URN; it ends in `code`."""
     title: str
+    """The status in words."""
     status: int
+    """The HTTP status."""
     code: str
     """Stable: programs may depend on it."""
     detail: str
@@ -158,6 +161,7 @@ class ProblemDocument(BaseModel):
     retry_after: float | None = None
     """Seconds after which a repeat may succeed."""
     trace_id: str | None = None
+    """Id of the request's trace, for those who read the logs."""
 
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
@@ -187,5 +191,5 @@ def _check_id(id: str) -> str:
     return id
 
 
-Id = Annotated[str, Path(), AfterValidator(_check_id)]
-"""An id in a path. What cannot be one is as unknown as one that is nobody's."""
+ID_FORM = AfterValidator(_check_id)
+"""Of an id in a path. What cannot be one is as unknown as one that is nobody's."""

@@ -8,10 +8,11 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Annotated
 from urllib.parse import unquote
 from uuid import uuid4
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Path, Request
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -21,7 +22,7 @@ from phronesis_contracts import BadRequest, Busy, Principal, ServiceError, TooLa
 from phronesis_contracts.media import ACCEPT_UPLOAD, MAX_UPLOAD, MEDIA_GET, UPLOADS, AcceptUpload, Media, MediaRef
 
 from ..auth.authentication import Authenticator, Caller, IdempotencyKey, authenticated_route, scope_idempotency_key
-from .responses import PROBLEMS, Id, json_response, route_responses
+from .responses import ID_FORM, PROBLEMS, json_response, route_responses
 
 log = logging.getLogger(__name__)
 
@@ -137,6 +138,7 @@ def clean_file_name(given: str) -> str:
     return _CONTROL.sub("", last).strip(". ")[:_NAME]
 
 
+MediaId = Annotated[str, Path(description="The upload's id."), ID_FORM]
 MEDIA = "/api/v1/media"
 _OFFICE = "application/vnd.openxmlformats-officedocument."
 _TYPES = (
@@ -172,7 +174,7 @@ def media_router(authenticator: Authenticator, bus: Bus, uploads: UploadReceiver
         return json_response(media, 201, {"Location": f"{MEDIA}/{media.id}"})
 
     @routes.get(MEDIA + "/{id}", responses=route_responses(Media))
-    async def get_media(id: Id, who: Caller) -> Response:
+    async def get_media(id: MediaId, who: Caller) -> Response:
         """Get an upload.
 
         What is known of the file, without its content.

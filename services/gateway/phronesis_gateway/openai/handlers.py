@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Path
 from pydantic import BaseModel
 from starlette.responses import Response as Answer
 
@@ -18,7 +18,7 @@ from phronesis_contracts.orchestrator import TURN_CANCEL, Turn, TurnProgress, Tu
 
 from ..auth.authentication import Authenticator, Caller, IdempotencyKey, OpenStreams
 from ..auth.keys import WRITE
-from ..http.responses import Id, json_response, route_responses
+from ..http.responses import ID_FORM, json_response, route_responses
 from ..http.uploads import UploadReceiver
 from ..turns.events import HEARTBEAT, EventStream
 from ..turns.live import KINDS, LiveReader
@@ -38,6 +38,7 @@ from .questions import ModelNotFound, Question, QuestionSubmission, find_questio
 from .responses import Lines, Response, ResponseAsked, build_response, check_one_conversation, turn_id_of
 
 _STILL = b": still here\n\n"
+ResponseId = Annotated[str, Path(description="The response's id."), ID_FORM]
 _STREAM: dict[str, Any] = {"content": {"text/event-stream": {}}}
 
 
@@ -216,7 +217,7 @@ def router(
         return json_response(Models(data=await face.models(who)))
 
     @routes.get("/models/{id}", responses=route_responses(Model))
-    async def get_model(id: Id, who: Caller) -> Answer:
+    async def get_model(id: Annotated[str, Path(description="The agent's name."), ID_FORM], who: Caller) -> Answer:
         """Get an agent as a model.
 
         By its name.
@@ -250,7 +251,7 @@ def router(
         return json_response(await face.responded(who, body, key))
 
     @routes.get("/responses/{id}", responses=route_responses(Response))
-    async def get_response(id: Id, who: Caller) -> Answer:
+    async def get_response(id: ResponseId, who: Caller) -> Answer:
         """Get a response.
 
         As it is now.
@@ -258,7 +259,7 @@ def router(
         return json_response(build_response(await turns.state(who, turn_id_of(id))))
 
     @routes.post("/responses/{id}/cancel", responses=route_responses(Response))
-    async def cancel_response(id: Id, who: Caller) -> Answer:
+    async def cancel_response(id: ResponseId, who: Caller) -> Answer:
         """Cancel a response.
 
         One that has ended answers 409.

@@ -36,9 +36,16 @@ from ..http.responses import PROBLEMS, route_responses
 from .offers import Offers, tool_response
 
 AGENTS = "/api/v1/agents"
-Name = Annotated[AgentName, Path()]
-AnyName = Annotated[str, Path(min_length=1, max_length=64)]
-Version = Annotated[int, Query(ge=1, le=2**31 - 1)]
+Name = Annotated[AgentName, Path(description="The name of one of the tenant's own agents.")]
+AnyName = Annotated[str, Path(min_length=1, max_length=64, description="An agent's name.")]
+_NUMBER = 2**31 - 1
+Version = Annotated[
+    int | None, Query(ge=1, le=_NUMBER, description="Number of a version; the active one where it is left out.")
+]
+From = Annotated[int, Query(ge=1, le=_NUMBER, description="Number of the version to compare from.")]
+To = Annotated[
+    int | None, Query(ge=1, le=_NUMBER, description="Number of the version to compare to; the active one where it is left out.")
+]
 
 
 class AgentGiven(PublishAgent, defer_build=False):  # a body of a route: FastAPI wants it complete
@@ -69,7 +76,9 @@ def agents_router(authenticator: Authenticator, bus: Bus, offers: Offers) -> API
     asked = partial(tool_response, bus, offers)
 
     @routes.get(AGENTS, responses=route_responses(TenantAgents))
-    async def list_agents(who: Caller, own: bool = False) -> Response:
+    async def list_agents(
+        who: Caller, own: Annotated[bool, Query(description="Only the tenant's own agents.")] = False
+    ) -> Response:
         """List the agents.
 
         Those that the caller may talk to: packaged ones and the tenant's own; with `own` only the latter.
@@ -87,7 +96,7 @@ def agents_router(authenticator: Authenticator, bus: Bus, offers: Offers) -> API
         return await asked(who, PUBLISH_AGENT_TOOL, stated, key, created=None if given.dry_run else f"{AGENTS}/{given.name}")
 
     @routes.get(AGENTS + "/{name}", responses=route_responses(AgentShown))
-    async def get_agent(name: AnyName, who: Caller, version: Version | None = None) -> Response:
+    async def get_agent(name: AnyName, who: Caller, version: Version = None) -> Response:
         """Get an agent.
 
         With what it is made of; of one of the tenant's own any version that is kept. For editors and administrators.
@@ -123,7 +132,7 @@ def agents_router(authenticator: Authenticator, bus: Bus, offers: Offers) -> API
         return await asked(who, AGENT_VERSIONS_TOOL, {"name": name})
 
     @routes.get(AGENTS + "/{name}/diff", responses=route_responses(AgentDiff))
-    async def diff_agent(name: Name, who: Caller, before: Version, after: Version | None = None) -> Response:
+    async def diff_agent(name: Name, who: Caller, before: From, after: To = None) -> Response:
         """Compare two versions of an agent.
 
         From `before` to `after`, which is the active version where it is left out.

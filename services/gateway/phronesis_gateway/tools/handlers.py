@@ -95,7 +95,12 @@ def tools_router(authenticator: Authenticator, bus: Bus, offers: Offers) -> APIR
         )
 
     @routes.post("/api/v1/tools/{name}", responses={200: {"description": "The tool's output."}})
-    async def call_tool(name: str, given: Annotated[dict[str, Any], Body()], who: Caller, key: IdempotencyKey) -> Response:
+    async def call_tool(
+        name: Annotated[str, Path(description="The tool's name.")],
+        given: Annotated[dict[str, Any], Body()],
+        who: Caller,
+        key: IdempotencyKey,
+    ) -> Response:
         """Call a tool.
 
         The body is the tool's input and the answer its output, as `/api/v1/tools` describes them.
@@ -109,7 +114,7 @@ def tools_router(authenticator: Authenticator, bus: Bus, offers: Offers) -> APIR
 
 
 SERVERS = "/api/v1/mcp-servers"
-Name = Annotated[ServerName, Path()]
+Name = Annotated[ServerName, Path(description="The server's name.")]
 
 
 _BY_URL: dict[str, Any] = {
@@ -235,7 +240,6 @@ def _parse_day(value: Any) -> Any:
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 Day = Annotated[date, BeforeValidator(_parse_day)]
 """A day as ISO 8601 writes it; no number of seconds is one."""
-_Name = Annotated[str | None, Query(max_length=64)]
 
 
 def ledger_router(authenticator: Authenticator, bus: Bus, offers: Offers) -> APIRouter:
@@ -244,12 +248,14 @@ def ledger_router(authenticator: Authenticator, bus: Bus, offers: Offers) -> API
     @routes.get(USAGE, responses=route_responses(UsageSums))
     async def get_usage(
         who: Caller,
-        since: Day | None = None,
-        until: Day | None = None,
-        by: Annotated[tuple[Part, ...], Query(max_length=5)] = ("agent", "model"),
-        agent: _Name = None,
-        user: _Name = None,
-        turn_id: UUID | None = None,
+        since: Annotated[Day | None, Query(description="The first day, in UTC; the first of this month by default.")] = None,
+        until: Annotated[Day | None, Query(description="The last day, in UTC; today by default.")] = None,
+        by: Annotated[tuple[Part, ...], Query(max_length=5, description="What the sums are apart by.")] = ("agent", "model"),
+        agent: Annotated[str | None, Query(max_length=64, description="Only this agent's calls.")] = None,
+        user: Annotated[
+            str | None, Query(max_length=64, description="Only this user's calls; others' for administrators.")
+        ] = None,
+        turn_id: Annotated[UUID | None, Query(description="Only this turn's calls.")] = None,
     ) -> Response:
         """Get what model calls used.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Depends, Header, Query, Request
+from fastapi import APIRouter, Body, Depends, Header, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
@@ -48,8 +48,10 @@ from phronesis_contracts.orchestrator import (
 
 from ..auth.authentication import Authenticator, Caller, IdempotencyKey, authenticated_route, scope_idempotency_key
 from ..http.requests import ProfileGiven
-from ..http.responses import PROBLEMS, Id, json_response, route_responses
+from ..http.responses import ID_FORM, PROBLEMS, json_response, route_responses
 
+ConversationId = Annotated[str, Path(description="The conversation's id."), ID_FORM]
+DeletionId = Annotated[str, Path(description="The deletion's id."), ID_FORM]
 CONVERSATIONS = "/api/v1/conversations"
 DELETIONS = "/api/v1/deletions"
 _CURSOR = "`next` of the page before, as it came. Good for the caller it was made for; anything else is a 400."
@@ -61,7 +63,7 @@ def conversations_router(authenticator: Authenticator, bus: Bus) -> APIRouter:
     @routes.get(CONVERSATIONS, responses=route_responses(ConversationPage))
     async def list_conversations(
         who: Caller,
-        limit: Annotated[int, Query(ge=1, le=100)] = 20,
+        limit: Annotated[int, Query(ge=1, le=100, description="Conversations of a page.")] = 20,
         cursor: Annotated[
             str | None, Query(max_length=200, description=_CURSOR, json_schema_extra={"format": "cursor"})
         ] = None,
@@ -74,10 +76,10 @@ def conversations_router(authenticator: Authenticator, bus: Bus) -> APIRouter:
 
     @routes.get(CONVERSATIONS + "/{id}", responses=route_responses(Conversation))
     async def get_conversation(
-        id: Id,
+        id: ConversationId,
         who: Caller,
-        limit: Annotated[int, Query(ge=1, le=200)] = 50,
-        before: Annotated[int | None, Query(ge=0, le=2**62)] = None,
+        limit: Annotated[int, Query(ge=1, le=200, description="Messages at most.")] = 50,
+        before: Annotated[int | None, Query(ge=0, le=2**62, description="Only messages whose `seq` is lower.")] = None,
     ) -> Response:
         """Get a conversation with its messages.
 
@@ -87,7 +89,7 @@ def conversations_router(authenticator: Authenticator, bus: Bus) -> APIRouter:
         return json_response(await ask(bus, who, CONVERSATION_GET, wanted))
 
     @routes.delete(CONVERSATIONS + "/{id}", status_code=202, responses=route_responses(Deletion, 202))
-    async def delete_conversation(id: Id, who: Caller) -> Response:
+    async def delete_conversation(id: ConversationId, who: Caller) -> Response:
         """Delete a conversation for good.
 
         What was learnt from it alone goes too. It is out of sight when this returns, and every service removes its part after
@@ -97,7 +99,7 @@ def conversations_router(authenticator: Authenticator, bus: Bus) -> APIRouter:
         return json_response(deletion, 202, {"Location": f"{DELETIONS}/{deletion.deletion_id}"})
 
     @routes.get(DELETIONS + "/{id}", responses=route_responses(Deletion))
-    async def get_deletion(id: Id, who: Caller) -> Response:
+    async def get_deletion(id: DeletionId, who: Caller) -> Response:
         """See how far a deletion is.
 
         With what each service has removed so far: how many of what.
@@ -107,6 +109,7 @@ def conversations_router(authenticator: Authenticator, bus: Bus) -> APIRouter:
     return routes
 
 
+ApprovalId = Annotated[str, Path(description="The approval's id."), ID_FORM]
 APPROVALS = "/api/v1/approvals"
 
 
@@ -127,7 +130,9 @@ def approvals_router(authenticator: Authenticator, bus: Bus) -> APIRouter:
 
     @routes.get(APPROVALS, responses=route_responses(Approvals))
     async def list_approvals(
-        who: Caller, status: ApprovalStatus | None = None, limit: Annotated[int, Query(ge=1, le=200)] = 20
+        who: Caller,
+        status: Annotated[ApprovalStatus | None, Query(description="Only approvals with this status.")] = None,
+        limit: Annotated[int, Query(ge=1, le=200, description="Approvals at most.")] = 20,
     ) -> Response:
         """List approvals.
 
@@ -136,7 +141,7 @@ def approvals_router(authenticator: Authenticator, bus: Bus) -> APIRouter:
         return json_response(await ask(bus, who, APPROVAL_LIST, ListApprovals(status=status, limit=limit)))
 
     @routes.get(APPROVALS + "/{id}", responses=route_responses(Approval))
-    async def get_approval(id: Id, who: Caller) -> Response:
+    async def get_approval(id: ApprovalId, who: Caller) -> Response:
         """Get an approval.
 
         Which call waits, with what, and why a person is asked.
@@ -144,7 +149,7 @@ def approvals_router(authenticator: Authenticator, bus: Bus) -> APIRouter:
         return json_response(await ask(bus, who, APPROVAL_GET, ApprovalRef(approval_id=id)))
 
     @routes.post(APPROVALS + "/{id}", responses=route_responses(Approval))
-    async def answer_approval(id: Id, given: AnswerGiven, who: Caller, key: IdempotencyKey) -> Response:
+    async def answer_approval(id: ApprovalId, given: AnswerGiven, who: Caller, key: IdempotencyKey) -> Response:
         """Approve or refuse a call.
 
         Its turn goes on. The same answer again changes nothing, and another one is a 409.

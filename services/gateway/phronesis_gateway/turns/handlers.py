@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Header, Query, Request, Security
+from fastapi import APIRouter, Header, Path, Query, Request, Security
 from pydantic import BaseModel, Field, field_validator
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -51,10 +51,11 @@ from ..auth.authentication import (
 from ..auth.keys import READ
 from ..auth.tickets import Tickets
 from ..http.requests import AcceptedTurn, Given, MessageGiven, ReplayGiven
-from ..http.responses import PROBLEMS, Id, error_response, json_response, refusals, route_responses, turn_problem_response
+from ..http.responses import ID_FORM, PROBLEMS, error_response, json_response, refusals, route_responses, turn_problem_response
 from .events import Analysed, Events, EventStream, analysis_with_turn, parse_last_event_id
 from .submission import SubmittedTurn, TraceCollector, TurnRefused, TurnService, TurnTrace
 
+TurnId = Annotated[str, Path(description="The turn's id."), ID_FORM]
 MESSAGES = "/api/v1/conversations/messages"
 TURNS = "/api/v1/turns"
 
@@ -96,9 +97,9 @@ def turns_router(authenticator: Authenticator, bus: Bus, turns: TurnService, tra
     @routes.get(TURNS, responses=route_responses(TurnList))
     async def list_turns(
         who: Caller,
-        conversation_id: Annotated[str | None, Query(max_length=64)] = None,
-        status: TurnStatus | None = None,
-        limit: Annotated[int, Query(ge=1, le=200)] = 20,
+        conversation_id: Annotated[str | None, Query(max_length=64, description="Only turns of this conversation.")] = None,
+        status: Annotated[TurnStatus | None, Query(description="Only turns with this status.")] = None,
+        limit: Annotated[int, Query(ge=1, le=200, description="Turns at most.")] = 20,
     ) -> Response:
         """List your turns.
 
@@ -108,7 +109,11 @@ def turns_router(authenticator: Authenticator, bus: Bus, turns: TurnService, tra
         return json_response(await ask(bus, who, TURN_LIST, wanted))
 
     @routes.get(TURNS + "/{id}", responses=route_responses(Turn))
-    async def get_turn(id: Id, who: Caller, include: Literal["trace"] | None = None) -> Response:
+    async def get_turn(
+        id: TurnId,
+        who: Caller,
+        include: Annotated[Literal["trace"] | None, Query(description="`trace` for the trace of its answer.")] = None,
+    ) -> Response:
         """Get a turn.
 
         Where it is, with its reply or its problem once it has ended. With `include=trace` the trace of its answer too.
@@ -120,7 +125,7 @@ def turns_router(authenticator: Authenticator, bus: Bus, turns: TurnService, tra
         return json_response(turn)
 
     @routes.delete(TURNS + "/{id}", responses=route_responses(Turn) | refusals(409))
-    async def cancel_turn(id: Id, who: Caller) -> Response:
+    async def cancel_turn(id: TurnId, who: Caller) -> Response:
         """Cancel a turn.
 
         One that has ended answers 409, with its end in `turn`.
@@ -131,7 +136,7 @@ def turns_router(authenticator: Authenticator, bus: Bus, turns: TurnService, tra
             return error_response(error, turn=(await turns.state(who, id)).model_dump(mode="json"))
 
     @routes.post(TURNS + "/{id}/retry", status_code=202, responses=route_responses(Turn, 202) | refusals(402))
-    async def retry_turn(id: Id, who: Caller, key: IdempotencyKey) -> Response:
+    async def retry_turn(id: TurnId, who: Caller, key: IdempotencyKey) -> Response:
         """Try a failed or parked turn again.
 
         A new turn is made of the same message, linked to the old one by `retry_of`.
@@ -140,7 +145,7 @@ def turns_router(authenticator: Authenticator, bus: Bus, turns: TurnService, tra
         return json_response(turn, 202, _location(turn.turn_id))
 
     @routes.post(TURNS + "/{id}/replay", responses=route_responses(Replayed) | refusals(402, 409))
-    async def replay_turn(id: Id, given: ReplayGiven, who: Caller) -> Response:
+    async def replay_turn(id: TurnId, given: ReplayGiven, who: Caller) -> Response:
         """Run a turn again on its record.
 
         An ended turn is answered once more from the tool results that were recorded, with the same or other instructions, and
@@ -151,7 +156,7 @@ def turns_router(authenticator: Authenticator, bus: Bus, turns: TurnService, tra
         )
 
     @routes.get(TURNS + "/{id}/trace", responses=route_responses(TurnTrace))
-    async def get_trace(id: Id, who: Caller) -> Response:
+    async def get_trace(id: TurnId, who: Caller) -> Response:
         """Get the spans of a turn.
 
         Those that the services still remember; services that did not answer stand in `missing`.
@@ -273,7 +278,7 @@ def events_router(
     @routes.get("/api/v1/turns/{id}/events", responses=_TURN_EVENTS)
     async def watch_turn(
         request: Request,
-        id: Id,
+        id: TurnId,
         authorization: Annotated[object, Security(BEARER)],
         ticket: Annotated[str | None, Query(max_length=1_024, description="In place of a key, for browsers.")] = None,
         last_event_id: Annotated[
@@ -301,7 +306,7 @@ def events_router(
         return EventStream(Events(turns, watch, who, id, seen).stream(), seconds, lambda: streams.opened(holder))
 
     @keyed_routes.post("/api/v1/turns/{id}/ticket", status_code=201, responses=route_responses(TicketMade, 201))
-    async def make_ticket(id: Id, who: Caller) -> Response:
+    async def make_ticket(id: TurnId, who: Caller) -> Response:
         """Make a ticket to watch a turn with.
 
         A browser's `EventSource` cannot send a key; the ticket goes in the address instead. It opens this turn's events
@@ -317,6 +322,7 @@ def events_router(
     return routes
 
 
+TaskId = Annotated[str, Path(description="The task's id, which is that of its turn."), ID_FORM]
 TASKS = "/api/v1/tasks"
 _TASK_EVENTS: dict[int | str, dict[str, Any]] = {
     200: {
@@ -360,7 +366,9 @@ def tasks_router(
 
     @keyed_routes.get(TASKS, responses=route_responses(Tasks))
     async def list_tasks(
-        who: Caller, status: TurnStatus | None = None, limit: Annotated[int, Query(ge=1, le=100)] = 20
+        who: Caller,
+        status: Annotated[TurnStatus | None, Query(description="Only tasks with this status.")] = None,
+        limit: Annotated[int, Query(ge=1, le=100, description="Tasks at most.")] = 20,
     ) -> Response:
         """List your tasks.
 
@@ -369,7 +377,7 @@ def tasks_router(
         return json_response(await ask(bus, who, TASK_LIST, ListTasks(status=status, limit=limit)))
 
     @keyed_routes.get(TASKS + "/{id}", responses=route_responses(Task))
-    async def get_task(id: Id, who: Caller) -> Response:
+    async def get_task(id: TaskId, who: Caller) -> Response:
         """Get a task.
 
         Its plan with what became of each step, its score, and its report once it has ended.
@@ -377,7 +385,7 @@ def tasks_router(
         return json_response(await ask(bus, who, TASK_GET, TaskRef(task_id=id)))
 
     @keyed_routes.delete(TASKS + "/{id}", responses=route_responses(Task) | refusals(409))
-    async def cancel_task(id: Id, who: Caller) -> Response:
+    async def cancel_task(id: TaskId, who: Caller) -> Response:
         """Cancel a task.
 
         What runs of it is stopped. One that has ended answers 409.
@@ -387,7 +395,7 @@ def tasks_router(
     @routes.get(TASKS + "/{id}/events", responses=_TASK_EVENTS)
     async def watch_task(
         request: Request,
-        id: Id,
+        id: TaskId,
         authorization: Annotated[object, Security(BEARER)],
         ticket: Annotated[str | None, Query(max_length=1_024, description="In place of a key, for browsers.")] = None,
         last_event_id: Annotated[
