@@ -91,6 +91,7 @@ _ERRORS: dict[type[ServiceError], tuple[str, str]] = {
     TimedOut: ("No answer came in time; a repeat may succeed.", "no answer came in time"),
 }
 _BY_STATUS = {str(error.status): error for error in _ERRORS}
+_ERROR = "#/components/responses/"
 _TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 
 
@@ -122,11 +123,13 @@ def openapi_description(app: FastAPI) -> Node:
             if (schema := schemas.get(model.__name__)) is not None:
                 _describe_fields(model, schema)
         _state_items(schemas)
-        found["components"]["responses"] = {name: body for envelope in (False, True) for name, body in _errors(envelope)}
+        operations = [operation for item in found["paths"].values() for operation in item.values()]
         examples = _examples()
-        for item in found["paths"].values():
-            for operation in item.values():
-                _finish(operation, examples.get(operation["operationId"], {}))
+        for operation in operations:
+            _finish(operation, examples.get(operation["operationId"], {}))
+        used = {response.get("$ref") for operation in operations for response in operation["responses"].values()}
+        errors = dict(error for envelope in (False, True) for error in _errors(envelope))
+        found["components"]["responses"] = {name: body for name, body in errors.items() if _ERROR + name in used}
         app.openapi_schema = found
     return app.openapi_schema
 
@@ -148,10 +151,12 @@ def _finish(operation: Node, examples: dict[Any, Any]) -> None:
 
 
 def _exemplify(place: Node, example: Any, stream: str | None = None) -> None:
-    for type, content in place.get("content", {}).items():
-        # A form and the bodies of a file say by their types what they hold.
-        if (shown := stream if type == "text/event-stream" else example) is not None:
-            content["example"] = shown
+    """Give the bodies of a place their examples: a text is one of text alone, and files of other types have none."""
+    for media_type, content in place.get("content", {}).items():
+        if media_type == "text/event-stream":
+            content["example"] = stream
+        elif isinstance(example, str) == media_type.startswith("text/"):
+            content["example"] = example
 
 
 def _state_errors(operation: Node) -> None:
@@ -175,8 +180,8 @@ def _state_errors(operation: Node) -> None:
         named.add("409")
     prefix = "OpenAI" if "openai" in operation["tags"] else ""
     for status in sorted(named):
-        responses[status] = {"$ref": f"#/components/responses/{prefix}{_BY_STATUS[status].__name__}"}
-    responses["default"] = {"$ref": f"#/components/responses/{prefix}Problem"}
+        responses[status] = {"$ref": f"{_ERROR}{prefix}{_BY_STATUS[status].__name__}"}
+    responses["default"] = {"$ref": f"{_ERROR}{prefix}Problem"}
 
 
 def _errors(envelope: bool) -> Iterator[tuple[str, Node]]:

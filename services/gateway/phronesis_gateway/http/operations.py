@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from fastapi import APIRouter
 from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 
 from phronesis_bus import VERSION, Bus, Kind, Metric, Tracing, ask, health
 from phronesis_contracts import SYSTEM_TENANT, Nothing, Principal, Role, ServiceError
@@ -179,7 +179,7 @@ def operations_router(readiness: Readiness, metrics: Metrics, revision: str | No
         down = await readiness.down()
         return json_response(Ready(ready=not down, down=down), 503 if down else 200, {"Retry-After": "1"} if down else None)
 
-    @routes.get("/metrics", responses={200: {"description": "Counts, for Prometheus.", "content": {"text/plain": {}}}})
+    @routes.get("/metrics", response_class=PlainTextResponse, responses={200: {"description": "Counts, for Prometheus."}})
     async def get_metrics() -> Response:
         """Get the metrics.
 

@@ -139,8 +139,14 @@ class ResourceNames:
         return problem_response(error.body(), {"WWW-Authenticate": f"Bearer {', '.join(said)}"})
 
 
+_REFUSED: dict[int | str, dict[str, Any]] = {
+    403: {"description": "The page that asks is of another origin.", "content": {"text/plain": {}}},
+    421: {"description": "The installation is not known by the name that it was asked under.", "content": {"text/plain": {}}},
+}
+
+
 def resource_router(named: ResourceNames, issuer: str | None) -> APIRouter:
-    routes = APIRouter(responses=PROBLEMS, tags=["mcp"])
+    routes = APIRouter(responses=PROBLEMS | _REFUSED, tags=["mcp"])
 
     @routes.get(WELL_KNOWN, operation_id="get_resource_metadata", responses=route_responses(Resource))
     @routes.get(WELL_KNOWN + PATH, responses=route_responses(Resource))

@@ -18,7 +18,7 @@ from phronesis_contracts.orchestrator import TURN_CANCEL, Turn, TurnProgress, Tu
 
 from ..auth.authentication import Authenticator, Caller, IdempotencyKey, OpenStreams
 from ..auth.keys import WRITE
-from ..http.responses import ID_FORM, json_response, route_responses
+from ..http.responses import ID_FORM, json_response, refusals, route_responses
 from ..http.uploads import UploadReceiver
 from ..turns.events import HEARTBEAT, EventStream
 from ..turns.live import KINDS, LiveReader
@@ -187,7 +187,7 @@ def _stopping_error() -> Unavailable:
 
 
 def _or_stream(model: type[BaseModel]) -> dict[int | str, dict[str, Any]]:
-    return {200: route_responses(model)[200] | _STREAM}
+    return {200: route_responses(model)[200] | _STREAM} | refusals(402, 404)
 
 
 def router(
@@ -258,7 +258,7 @@ def router(
         """
         return json_response(build_response(await turns.state(who, turn_id_of(id))))
 
-    @routes.post("/responses/{id}/cancel", responses=route_responses(Response))
+    @routes.post("/responses/{id}/cancel", responses=route_responses(Response) | refusals(409))
     async def cancel_response(id: ResponseId, who: Caller) -> Answer:
         """Cancel a response.
 

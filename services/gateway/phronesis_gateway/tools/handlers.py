@@ -38,7 +38,7 @@ from phronesis_contracts.outside import (
 from ..auth.authentication import Authenticator, Caller, IdempotencyKey, authenticated_route
 from ..auth.keys import READ
 from ..http.requests import Given
-from ..http.responses import PROBLEMS, json_response, route_responses
+from ..http.responses import PROBLEMS, json_response, refusals, route_responses
 from .offers import Offers, find_tool, tool_response
 
 
@@ -94,7 +94,7 @@ def tools_router(authenticator: Authenticator, bus: Bus, offers: Offers) -> APIR
             ToolList(tools=tuple(_describe_tool(name) for name in sorted(tool.name for tool in await offers.of(who))))
         )
 
-    @routes.post("/api/v1/tools/{name}", responses={200: {"description": "The tool's output."}})
+    @routes.post("/api/v1/tools/{name}", responses={200: {"description": "The tool's output."}, **refusals(409, 410)})
     async def call_tool(
         name: Annotated[str, Path(description="The tool's name.")],
         given: Annotated[dict[str, Any], Body()],

@@ -48,7 +48,7 @@ from phronesis_contracts.orchestrator import (
 
 from ..auth.authentication import Authenticator, Caller, IdempotencyKey, authenticated_route, scope_idempotency_key
 from ..http.requests import ProfileGiven
-from ..http.responses import ID_FORM, PROBLEMS, json_response, route_responses
+from ..http.responses import ID_FORM, PROBLEMS, json_response, refusals, route_responses
 
 ConversationId = Annotated[str, Path(description="The conversation's id."), ID_FORM]
 DeletionId = Annotated[str, Path(description="The deletion's id."), ID_FORM]
@@ -205,7 +205,7 @@ def profile_router(authenticator: Authenticator, bus: Bus) -> APIRouter:
         """
         return _profile_response(await ask(bus, who, PROFILE_GET, Nothing()))
 
-    @routes.put(PROFILE, responses=_ANSWER)
+    @routes.put(PROFILE, responses=_ANSWER | refusals(412))
     async def put_profile(given: ProfileGiven, who: Caller, version: Version, key: IdempotencyKey) -> Response:
         """Replace your profile.
 
@@ -214,7 +214,7 @@ def profile_router(authenticator: Authenticator, bus: Bus) -> APIRouter:
         wanted = Profile(profile=given.profile, version=version)
         return _profile_response(await _await_change(ask(bus, who, PROFILE_PUT, wanted, key=scope_idempotency_key(who, key))))
 
-    @routes.patch(PROFILE, responses=_ANSWER)
+    @routes.patch(PROFILE, responses=_ANSWER | refusals(412))
     async def update_profile(
         given: Annotated[ProfileGiven, Body(media_type=MERGE_PATCH)], who: Caller, version: Version, key: IdempotencyKey
     ) -> Response:
@@ -228,7 +228,7 @@ def profile_router(authenticator: Authenticator, bus: Bus) -> APIRouter:
             await _await_change(ask(bus, who, PROFILE_UPDATE, wanted, key=scope_idempotency_key(who, key)))
         )
 
-    @routes.delete(PROFILE, responses=_ANSWER)
+    @routes.delete(PROFILE, responses=_ANSWER | refusals(412))
     async def delete_profile(who: Caller, version: Version, key: IdempotencyKey) -> Response:
         """Delete your profile.
 

@@ -275,7 +275,7 @@ def events_router(
     routes = APIRouter(responses=PROBLEMS, tags=["events"])
     keyed_routes = APIRouter(route_class=authenticated_route(authenticator, READ))
 
-    @routes.get("/api/v1/turns/{id}/events", responses=_TURN_EVENTS)
+    @routes.get("/api/v1/turns/{id}/events", status_code=200, response_class=EventStream, responses=_TURN_EVENTS)
     async def watch_turn(
         request: Request,
         id: TurnId,
@@ -392,7 +392,7 @@ def tasks_router(
         """
         return json_response(await ask(bus, who, TASK_CANCEL, TaskRef(task_id=id)))
 
-    @routes.get(TASKS + "/{id}/events", responses=_TASK_EVENTS)
+    @routes.get(TASKS + "/{id}/events", status_code=200, response_class=EventStream, responses=_TASK_EVENTS)
     async def watch_task(
         request: Request,
         id: TaskId,
