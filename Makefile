@@ -63,7 +63,7 @@ test-stores: setup  ## What touches a graph or a vector store, on real Neo4j and
 unit: setup  ## The tests that need nothing but Python, within a minute
 	$(QUICK) tests/unit tests/contract $(SPLIT) -m "not verify"
 
-check: setup  ## Formatting, lint, types, import rules, generated documents, the chart, licences, the site
+check: setup  ## Formatting, lint, types, import rules, generated documents, the chart, licences, the site, the API (with npm)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy $(CHECKED)
@@ -75,6 +75,7 @@ check: setup  ## Formatting, lint, types, import rules, generated documents, the
 	$(BIN)/python -m scripts.chart
 	$(BIN)/python -m scripts.licences
 	$(BIN)/python -m scripts.site
+	$(BIN)/python -m scripts.api_lint $(if $(CI),--required)
 
 chaos: setup  ## The long run of kills; its report is committed
 	$(BIN)/python -m tests.chaos
