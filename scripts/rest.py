@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -49,6 +50,8 @@ def page(described: Mapping[str, Any]) -> str:
     lines = [_HEAD]
     for tag, routes in sorted(by_tag.items()):
         lines += [f"## {_TITLES.get(tag, tag.capitalize())}", "", *routes]
+    if shared := described["components"].get("responses"):
+        lines += _errors(shared)
     lines += ["## Models", ""]
     for name, schema in sorted(described["components"]["schemas"].items()):
         lines += _model(name, schema)
@@ -56,7 +59,8 @@ def page(described: Mapping[str, Any]) -> str:
 
 
 def _route(method: str, path: str, route: Schema) -> Iterator[str]:
-    yield from (f"### {method.upper()} {path}", "", _prose(route.get("description") or route.get("summary", "")), "")
+    words = [f"{route['summary']}." if "summary" in route else "", route.get("description", "")]
+    yield from (f"### {method.upper()} {path}", "", _prose(" ".join(words)), "")
     if not route.get("security"):
         yield from ("Needs no key.", "")
     parameters = route.get("parameters", ())
@@ -69,10 +73,27 @@ def _route(method: str, path: str, route: Schema) -> Iterator[str]:
     body = route.get("requestBody", {}).get("content", {})
     for media, content in body.items():
         yield from (f"Body (`{media}`): {_type(content.get('schema', {}))}", "")
-    for status, reply in route.get("responses", {}).items():
-        if status != "default":
+        if media == "application/json" and "example" in content:
+            yield from ("```json", json.dumps(content["example"], indent=2, ensure_ascii=False), "```", "")
+    replies = route.get("responses", {})
+    for status, reply in replies.items():
+        if status != "default" and "$ref" not in reply:
             kinds = [f"{_type(content.get('schema', {}))} (`{media}`)" for media, content in reply.get("content", {}).items()]
             yield from (f"Reply {status}: {', or '.join(kinds) or 'no body'}", "")
+    if errors := sorted(status for status, reply in replies.items() if status != "default" and "$ref" in reply):
+        yield from (f"Errors: {', '.join(errors)}", "")
+
+
+def _errors(shared: Schema) -> Iterator[str]:
+    """The answers that routes share, by their status."""
+    said: dict[int, str] = {}
+    for answer in shared.values():
+        for content in answer["content"].values():
+            if status := content["example"].get("status"):
+                said.setdefault(status, answer["description"])
+    yield from ("## Errors", "", "| status | |", "| --- | --- |")
+    yield from (f"| {status} | {_prose(text)} |" for status, text in sorted(said.items()))
+    yield ""
 
 
 def _model(name: str, schema: Schema) -> Iterator[str]:

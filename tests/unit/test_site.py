@@ -155,22 +155,27 @@ def test_every_command_and_option_says_what_it_does() -> None:
 
 
 def test_a_route_is_described_with_its_parameters_bodies_and_replies() -> None:
+    body = {"schema": {"$ref": "#/components/schemas/Thing"}, "example": {"kind": "c"}}
+    gone = {"$ref": "#/components/responses/Gone"}
+    problem = {"application/problem+json": {"example": {"status": 404}}}
     described = {
         "paths": {
             "/things/{id}": {
                 "put": {
                     "tags": ["things"],
-                    "description": "Change a thing.",
+                    "summary": "Change a thing",
+                    "description": "What is left out stays.",
                     "security": [{}],
                     "parameters": [
                         {"name": "id", "in": "path", "required": True, "schema": {"type": "string", "maxLength": 2000}},
                     ],
-                    "requestBody": {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Thing"}}}},
-                    "responses": {"204": {}, "default": {}},
+                    "requestBody": {"content": {"application/json": body}},
+                    "responses": {"204": {}, "404": gone, "default": {}},
                 }
             }
         },
         "components": {
+            "responses": {"Gone": {"description": "There is no such thing.", "content": problem}},
             "schemas": {
                 "Thing": {
                     "description": "A <thing>.",
@@ -180,7 +185,7 @@ def test_a_route_is_described_with_its_parameters_bodies_and_replies() -> None:
                         "sizes": {"anyOf": [{"type": "array", "items": {"type": "integer"}}, {"type": "null"}]},
                     },
                 }
-            }
+            },
         },
     }
     assert rest.page(described).partition("\n## ")[2].splitlines() == [
@@ -188,7 +193,7 @@ def test_a_route_is_described_with_its_parameters_bodies_and_replies() -> None:
         "",
         "### PUT /things/{id}",
         "",
-        "Change a thing.",
+        "Change a thing. What is left out stays.",
         "",
         "| parameter | in | type | |",
         "| --- | --- | --- | --- |",
@@ -196,7 +201,21 @@ def test_a_route_is_described_with_its_parameters_bodies_and_replies() -> None:
         "",
         "Body (`application/json`): [Thing](#thing)",
         "",
+        "```json",
+        "{",
+        '  "kind": "c"',
+        "}",
+        "```",
+        "",
         "Reply 204: no body",
+        "",
+        "Errors: 404",
+        "",
+        "## Errors",
+        "",
+        "| status | |",
+        "| --- | --- |",
+        "| 404 | There is no such thing. |",
         "",
         "## Models",
         "",
