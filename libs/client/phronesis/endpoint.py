@@ -7,14 +7,27 @@ from ipaddress import ip_address
 from pathlib import Path
 
 import httpx
+from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from phronesis_contracts import BadRequest, Unavailable
 
 from .request import USER, check_header
-from .settings import ClientSettings
 
 DEFAULT_DATA = Path("~/.phronesis")
 START_ONE = "start one with `phronesis up`"
+
+
+class ClientSettings(BaseSettings):
+    """Settings of the SDK, from the environment."""
+
+    model_config = SettingsConfigDict(env_prefix="PHRONESIS_", frozen=True, env_ignore_empty=True, extra="ignore")
+
+    url: str | None = None
+    """Address of a gateway (`PHRONESIS_URL`)."""
+    key: str | None = None
+    """A key of that gateway (`PHRONESIS_KEY`)."""
+    data: Path | None = None
+    """Data directory of a local stack (`PHRONESIS_DATA`); `~/.phronesis` when absent."""
 
 
 @dataclass(frozen=True)

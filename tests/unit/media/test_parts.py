@@ -7,8 +7,7 @@ import pytest
 from phronesis_contracts import UnsupportedMedia
 from phronesis_contracts.media import MediaKind, TextPart
 from phronesis_media.media import Reading, parts_between
-from phronesis_media.reading.readers import merge_scans
-from phronesis_media.reading.text import limit_text
+from phronesis_media.reading.readers import limit_text, merge_scans
 from phronesis_media.uploads import formats
 
 

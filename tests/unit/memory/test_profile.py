@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from phronesis_contracts import BadRequest, TooLarge
-from phronesis_memory.profiles.rules import MAX_DEPTH, MAX_PROFILE, check_profile, merge_patch
+from phronesis_memory.profiles.handlers import MAX_DEPTH, MAX_PROFILE, check_profile, merge_patch
 
 # The examples of RFC 7396, appendix A, whose target and patch are objects.
 EXAMPLES: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = [

@@ -254,11 +254,11 @@ def chat(stack: Stack, conversation: Conversation = None, agent: Agent = "dialog
 @app.stack_command()
 def trace(stack: Stack, turn: Annotated[str, typer.Argument(help="Id of a turn.")]) -> None:
     """Show every message of a turn, with times, as a tree."""
-    from .trace import show
+    from .turns import show_trace
 
     with stack.client() as client:
         found = client.turns.trace(turn)
-    stack.show(found, show)
+    stack.show(found, show_trace)
 
 
 @app.stack_command(json=False)
