@@ -101,7 +101,7 @@ def test_the_contracts_ask_for_pydantic_alone(wheels: dict[str, Path]) -> None:
 def test_the_client_asks_for_the_contracts_and_for_no_other_package_of_the_repository(wheels: dict[str, Path]) -> None:
     stated = _requirements(wheels["phronesis"])
     always = {name for name, line in stated.items() if "extra ==" not in line}
-    assert always == {"phronesis-contracts", "httpx", "pydantic", "pydantic-settings", "pyyaml", "rich", "typer"}
+    assert always == {"phronesis-contracts", "httpx", "ijson", "pydantic", "pydantic-settings", "pyyaml", "rich", "typer"}
 
 
 def test_the_extra_local_brings_the_stack_its_backups_and_the_sample(wheels: dict[str, Path]) -> None:
