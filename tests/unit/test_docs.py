@@ -47,7 +47,10 @@ def test_every_relative_link_of_a_page_resolves(page: Path) -> None:
 def test_every_page_that_is_named_by_its_path_exists() -> None:
     folders = ("bench", "deploy", "docs", "evals", "examples", "libs", "scripts", "services", "tests")
     sources = [
-        path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in {".py", ".md", ".txt", ".yml"}
+        path
+        for folder in folders
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in {".py", ".md", ".txt", ".yml"} and "node_modules" not in path.parts
     ]
     named = {
         (str(path.relative_to(ROOT)), name) for path in [*sources, *PAGES] for name in _NAMED.findall(path.read_text("utf-8"))
