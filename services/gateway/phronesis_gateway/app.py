@@ -25,7 +25,7 @@ from .auth.keys import USER
 from .auth.ports import KeyStore
 from .auth.tickets import Tickets
 from .auth.tokens import IssuerKeys, TokenVerifier
-from .description import openapi_description, operation_id
+from .description import operation_id, serve_description
 from .http.edge import Edge
 from .http.operations import Metrics, Readiness, operations_router
 from .http.responses import install_error_handlers
@@ -185,5 +185,5 @@ def build_api(parts: Parts) -> FastAPI:
     app.router.routes.append(Route(PATH, parts.mcp, include_in_schema=False))
     app.router.routes.append(Route(PATH + "/{profile}", parts.mcp, include_in_schema=False))
     app.include_router(operations_router(parts.readiness, parts.metrics, settings.revision))
-    app.openapi = lambda: openapi_description(app)  # type: ignore[method-assign]
+    serve_description(app)
     return app

@@ -15,6 +15,7 @@ import yaml
 from fastapi import FastAPI
 from fastapi.encoders import jsonable_encoder
 from fastapi.openapi.utils import get_fields_from_routes, get_openapi
+from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
@@ -100,7 +101,18 @@ def operation_id(route: APIRoute) -> str:
     return route.name
 
 
-def openapi_description(app: FastAPI) -> Node:
+def serve_description(app: FastAPI) -> None:
+    """Let the application have this document, and answer it from a thread: to make it takes seconds of the loop otherwise."""
+    address = str(app.openapi_url)
+    app.openapi = lambda: _describe(app)  # type: ignore[method-assign]
+    app.router.routes[:] = [route for route in app.router.routes if getattr(route, "path", None) != address]
+
+    @app.get(address, include_in_schema=False)
+    def openapi() -> JSONResponse:
+        return JSONResponse(app.openapi())
+
+
+def _describe(app: FastAPI) -> Node:
     """The document, made on the first call: texts of fields are read from the source, which takes a moment."""
     if app.openapi_schema is None:
         found = get_openapi(
