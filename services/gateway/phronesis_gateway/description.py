@@ -167,6 +167,8 @@ def _exemplify(place: Node, example: Any, stream: str | None = None) -> None:
     for media_type, content in place.get("content", {}).items():
         if media_type == "text/event-stream":
             content["example"] = stream
+            # A schema here is one of each event, and the framework's says that the whole is a text.
+            content.pop("schema", None)
         elif isinstance(example, str) == media_type.startswith("text/"):
             content["example"] = example
 
