@@ -64,15 +64,18 @@ class World:
     """Things that there are in a stack, for calls that need one."""
 
     def __init__(self) -> None:
-        self.cursor = ""
+        self.cursors: dict[str, str] = {}
+        """Cursors by the path of the list that they are of."""
         self.ids: dict[str, str] = {}
         """Ids by the collection that they stand in. Of approvals there is none: without a model nobody asks for one."""
 
     async def fill(self, owner: Person) -> None:
         """Make one of each thing as `owner`."""
         first, second = [await owner.reply(text) for text in ("Hello!", "What do you know?")]
-        page = await owner.http.get("/api/v1/conversations", params={"limit": 1})
-        self.cursor = page.json()["next"]
+        await owner.http.post("/api/v1/memory", json={"memories": [{"text": "The launch is on 4 May."}, {"text": "It rains."}]})
+        for path in ("/api/v1/conversations", "/api/v1/memory"):
+            page = await owner.http.get(path, params={"limit": 1})
+            self.cursors[path] = page.json()["next"]
         gone = await owner.http.delete(f"/api/v1/conversations/{second['conversation_id']}")
         key = await owner.http.post("/api/v1/keys", json={"user": "somebody"})
         task = await owner.http.post("/api/v1/tasks", json={"goal": "Portfolio risk report"})
@@ -90,7 +93,7 @@ class World:
     def place(self, case: schemathesis.Case) -> None:
         """Put what there is in the place of what a generator cannot know: the next page, the version of the profile."""
         if case.query and case.query.get("cursor") == CURSOR:
-            case.query["cursor"] = self.cursor
+            case.query["cursor"] = self.cursors[case.path]
         if case.headers and case.headers.get("If-Match", "").startswith('"'):
             case.headers["If-Match"] = "*"
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AwareDatetime, ConfigDict, Field, StringConstraints
+from pydantic import AwareDatetime, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from .memory import WRITERS, ItemKind
 from .messages import Message, Rpc
@@ -15,6 +16,16 @@ MemoryId = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 """An id, or the caller's own external id."""
 Metadata = dict[str, str | int | float | bool | None]
 """Values of the caller's own by name: plain ones, so that a search can filter by them and every client has a type for them."""
+
+
+def _no_number(value: Any) -> Any:
+    if isinstance(value, int | float) or (isinstance(value, str) and re.fullmatch(r"[+-]?[0-9.]+", value)):
+        raise ValueError("a moment is wanted, as 2026-03-04T12:00:00Z")
+    return value
+
+
+Moment = Annotated[AwareDatetime, BeforeValidator(_no_number)]
+"""A moment as ISO 8601 writes it, with its time zone; no number of seconds is one."""
 SearchedKind = Literal[ItemKind.FACT, ItemKind.NOTE, ItemKind.CONCEPT, ItemKind.MESSAGE, ItemKind.EPISODE]
 
 
@@ -33,7 +44,7 @@ class NewMemory(Described):
     """What was said or written."""
     speaker: str | None = Field(default=None, min_length=1, max_length=200)
     """Who said it, by name or as `user` or `assistant`."""
-    occurred_at: AwareDatetime | None = None
+    occurred_at: Moment | None = None
     """When it was said, with its time zone; the moment of adding it by default."""
     external_id: str | None = Field(default=None, min_length=1, max_length=200)
     """Your own id for it. The same id again replaces the memory."""
@@ -50,7 +61,7 @@ class AddMemories(Described):
     """What to remember."""
     conversation_id: str | None = Field(default=None, min_length=1, max_length=200)
     """The conversation that the messages belong to; a message is found by what was said around it too."""
-    wait: bool = False
+    wait: Annotated[bool, Field(strict=True)] = False
     """Whether to answer only once they are found by their meaning. Otherwise the answer comes once they are stored: they are
     found by their words at once, and by their meaning a moment later."""
 
@@ -107,9 +118,9 @@ class MemoryFilter(Described):
     """Only these kinds; all of them when empty."""
     conversation_id: str | None = Field(default=None, min_length=1, max_length=200)
     """Only messages of this conversation."""
-    since: AwareDatetime | None = None
+    since: Moment | None = None
     """Only what was said at this moment or later."""
-    until: AwareDatetime | None = None
+    until: Moment | None = None
     """Only what was said before this moment."""
     metadata: Metadata = Field(default_factory=dict)
     """Only what holds all of these values in its metadata."""
@@ -124,7 +135,7 @@ class SearchMemories(MemoryFilter):
     """A question, or a few words."""
     limit: int = Field(default=10, ge=1, le=100)
     """Memories at most."""
-    as_of: AwareDatetime | None = None
+    as_of: Moment | None = None
     """As memory was at this moment: what was added later is left out, and what was changed later is told as it was."""
 
 

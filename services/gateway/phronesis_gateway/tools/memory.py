@@ -6,7 +6,7 @@ from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
-from pydantic import AwareDatetime, ConfigDict, Field, JsonValue
+from pydantic import ConfigDict, Field, JsonValue
 from starlette.responses import Response
 
 from phronesis_bus import Bus
@@ -30,6 +30,7 @@ from phronesis_contracts.memories import (
     MemoryId,
     MemoryPage,
     Metadata,
+    Moment,
     SearchedKind,
     SearchMemories,
 )
@@ -69,10 +70,16 @@ class ContextGiven(BuildContext, defer_build=False):
     model_config = ConfigDict(json_schema_extra={"examples": [{"query": "When is the launch?", "budget_tokens": 500}]})
 
 
+_TEXT: JsonValue = {"required": ["text"], "properties": {"text": {"type": "string"}}}
+_METADATA: JsonValue = {"required": ["metadata"], "properties": {"metadata": {"type": "object"}}}
+
+
 class MemoryChange(Given):
     """What is to be corrected; what is not given stays."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"text": "The launch is on 11 May."}]})
+    model_config = ConfigDict(
+        json_schema_extra={"anyOf": [_TEXT, _METADATA], "examples": [{"text": "The launch is on 11 May."}]}
+    )
 
     text: str | None = Field(default=None, min_length=1, max_length=20_000, description="The new text.")
     metadata: Metadata | None = Field(default=None, description="All of the new metadata.")
@@ -96,11 +103,16 @@ def memory_router(authenticator: Authenticator, bus: Bus, offers: Offers) -> API
     async def list_memories(
         who: Caller,
         limit: Annotated[int, Query(ge=1, le=200, description="Memories of a page.")] = 50,
-        cursor: Annotated[str | None, Query(max_length=200, description="`next` of the page before.")] = None,
+        cursor: Annotated[
+            str | None,
+            Query(
+                min_length=1, max_length=200, description="`next` of the page before.", json_schema_extra={"format": "cursor"}
+            ),
+        ] = None,
         kind: Annotated[list[SearchedKind], Query(description="Only these kinds.")] = [],  # noqa: B006
-        conversation_id: Annotated[str | None, Query(max_length=200, description="Only messages of it.")] = None,
-        since: Annotated[AwareDatetime | None, Query(description="Only what was said then or later.")] = None,
-        until: Annotated[AwareDatetime | None, Query(description="Only what was said before.")] = None,
+        conversation_id: Annotated[str | None, Query(min_length=1, max_length=200, description="Only messages of it.")] = None,
+        since: Annotated[Moment | None, Query(description="Only what was said then or later.")] = None,
+        until: Annotated[Moment | None, Query(description="Only what was said before.")] = None,
     ) -> Response:
         """List memories.
 
