@@ -125,6 +125,8 @@ def test_packages_of_npm_are_held_against_the_same_list() -> None:
     npm = {Locked("good", "1"): "MIT", Locked("bad", "2"): "GPL-3.0-only", Locked("silent", "3"): ""}
     found = check([], {}, RULES, npm)
     assert [problem.split(":")[0] for problem in found] == ["bad 2 (npm)", "silent 3 (npm)"]
+    stated = Rules(allowed=RULES.allowed, stated_npm={"silent": "MIT", "bad": "MIT"})
+    assert [problem.split(":")[0] for problem in check([], {}, stated, npm)] == ["bad 2 (npm)"]
 
 
 def test_a_lock_is_read_with_its_hashes_and_both_versions_of_a_package(tmp_path: Path) -> None:
