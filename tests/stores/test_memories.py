@@ -321,7 +321,10 @@ async def test_a_memory_is_found_by_its_words_at_once_and_by_its_meaning_once_it
     assert after == (0, ["The vet looked after our puppy"])
 
 
-async def test_a_search_waits_for_the_few_memories_that_were_just_added(memories: Memories) -> None:
+async def test_a_search_waits_for_the_few_memories_that_were_just_added(
+    memories: Memories, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("phronesis_memory.memories.search.PATIENCE", 10.0)
     who = someone()
     await memories.add(who, "The vet looked after our puppy", wait=False)
     embedding = asyncio.create_task(embed_all(memories))

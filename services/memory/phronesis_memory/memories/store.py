@@ -79,7 +79,10 @@ _TO_EMBED = "SELECT id, kind, title, body, content_hash FROM items WHERE tenant 
 _UNCHANGED = """
     SELECT given.id FROM unnest($3::uuid[], $4::bytea[]) AS given (id, digest)
     JOIN items ON items.id = given.id AND content_hash = digest WHERE tenant = $1 AND owner = $2"""
-_EMBEDDED = "DELETE FROM unembedded WHERE tenant = $1 AND owner = $2 AND item_id = ANY($3::uuid[])"
+_EMBEDDED = """
+    DELETE FROM unembedded USING unnest($3::uuid[], $4::bytea[]) AS given (id, digest)
+    JOIN items ON items.id = given.id AND content_hash = digest
+    WHERE item_id = given.id AND unembedded.tenant = $1 AND unembedded.owner = $2"""
 _VERSIONS = "SELECT body, metadata, since, until FROM item_versions WHERE item_id = $1 ORDER BY version DESC"
 
 
@@ -178,8 +181,10 @@ class PostgresMemories:
                 for id in done
             ]
             await self._vectors.upsert(entries, within=connection)
-            await connection.execute(_EMBEDDED, waiting.tenant, waiting.owner, done)
         await self._vectors.settle(waiting.tenant, done)
+        # They wait until a search by meaning finds them, also where the index is another store.
+        async with self._database.transaction(waiting.tenant) as connection:
+            await connection.execute(_EMBEDDED, waiting.tenant, waiting.owner, list(made), digests)
 
     async def digests(self, tenant: str, owner: str, external_ids: Sequence[str]) -> dict[tuple[str, str], bytes]:
         """The hashes of those of an owner's items that have one of these external ids, by external id and part."""
