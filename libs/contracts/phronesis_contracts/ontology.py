@@ -151,7 +151,7 @@ class Vocabulary(Message):
     """Where to go on after; `None` on the last page."""
 
 
-VOCABULARY = Rpc("graph.v1.twin.vocabulary", AskVocabulary, Vocabulary, timeout=15.0)
+VOCABULARY = Rpc("graph.v1.twin.vocabulary", AskVocabulary, Vocabulary, timeout=6.0)
 
 VOCABULARY_TOOL = Tool(
     "twin_vocabulary",
