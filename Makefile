@@ -60,7 +60,7 @@ test-stores: setup  ## What touches a graph or a vector store, on real Neo4j and
 	$(BIN)/python -m tests.support.production
 	PHRONESIS_STORES=production $(PYTEST) tests/stores tests/integration tests/e2e $(SPLIT) --durations=25
 
-unit: setup  ## The tests that need nothing but Python, within a minute
+unit: setup  ## The tests that need nothing but Python, in about a minute
 	$(QUICK) tests/unit tests/contract $(SPLIT) -m "not verify"
 
 check: setup  ## Formatting, lint, types, import rules, generated documents, the chart, licences, the site, the API (with npm)
