@@ -174,7 +174,7 @@ def _evaluate(given: argparse.Namespace, where: stack.Stack) -> int:
             judged = [look(user, one) for user, one in zip(users, conversations, strict=True)]
         print("\n".join([f"## {half}", *summary(judged), ""]))
         if given.failures and half != "held":
-            wrong = [vars(one) for some in judged for one in some.formed]
+            wrong = [vars(one) for some in judged for one in some.formed if one.outcome != "right"]
             missed = [{"missed": one} for some in judged for one in some.missed]
             given.failures.write_text("".join(json.dumps(one, ensure_ascii=False) + "\n" for one in [*wrong, *missed]), "utf-8")
     return 0

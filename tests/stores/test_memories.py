@@ -336,7 +336,7 @@ async def test_a_memory_that_is_changed_while_it_is_embedded_is_found_by_what_it
     who = someone()
     await embed_all(memories)
     await memories.add(who, {"text": "The vet looked after our puppy", "external_id": "one"}, wait=False)
-    waiting = await memories.stored.claim(("", ""), 10)
+    waiting = await memories.stored.claim("", 10)
     assert waiting is not None
     await memories.add(who, {"text": "The rent was paid in advance", "external_id": "one"}, wait=False)
     vectors = await Drafter(memories.memory.embedder).vectors(list(waiting.drafts.values()))
@@ -353,7 +353,7 @@ async def test_a_memory_that_is_deleted_while_it_is_embedded_stays_deleted(memor
     who = someone()
     await embed_all(memories)
     [id] = await memories.add(who, "The vet looked after our puppy", wait=False)
-    waiting = await memories.stored.claim(("", ""), 10)
+    waiting = await memories.stored.claim("", 10)
     assert waiting is not None
     await memories.handlers.delete(calling(who), DeleteMemories(ids=(id,)))
     await memories.stored.embedded(waiting, await Drafter(memories.memory.embedder).vectors(list(waiting.drafts.values())))
@@ -368,6 +368,18 @@ async def test_one_with_much_to_embed_lets_the_others_in(memories: Memories) -> 
     await memories.embedder.step()
     await memories.embedder.step()
     assert (await waits(memories, much) > 0, await waits(memories, little)) == (True, 0)
+    await embed_all(memories)
+
+
+async def test_a_tenant_with_many_users_lets_another_in(memories: Memories) -> None:
+    many, one = someone(), someone()
+    await embed_all(memories)
+    for _ in range(5):
+        await memories.add(someone(tenant=many.tenant), "page of the long report", wait=False)
+    await memories.add(one, "The vet looked after our puppy", wait=False)
+    await memories.embedder.step()
+    await memories.embedder.step()
+    assert (await memories.stored.waiting(many.tenant, 10), await waits(memories, one)) == (4, 0)
     await embed_all(memories)
 
 

@@ -29,7 +29,7 @@ _TRIES = 3
 _MOST_WAITING = 2_000
 """Memories of one tenant that may wait for their vectors; what is added beyond them is embedded before it is stored."""
 _BATCH = 24
-"""Memories that are embedded together: some 130 ms of work, for which the next owner waits."""
+"""Memories that are embedded together: some 130 ms of work, for which the next tenant waits."""
 _CONTEXT = 50
 """Memories that a block is made of at most."""
 
@@ -117,11 +117,11 @@ class MemoryHandlers:
 
 
 class MemoryEmbedder:
-    """Gives memories that were stored without vectors theirs, an owner's batch at a time, each owner in turn."""
+    """Gives memories that were stored without vectors theirs, a batch of one owner at a time, tenants in turn."""
 
     def __init__(self, stored: PostgresMemories, drafting: Drafter) -> None:
         self._stored, self._drafting = stored, drafting
-        self._last = ("", "")
+        self._last = ""
 
     async def step(self) -> bool:
         """Embed one batch; whether there was one.
@@ -132,7 +132,7 @@ class MemoryEmbedder:
         waiting = await self._stored.claim(self._last, _BATCH)
         if waiting is None:
             return False
-        self._last = (waiting.tenant, waiting.owner)
+        self._last = waiting.tenant
         await self._stored.embedded(waiting, await self._drafting.vectors(list(waiting.drafts.values())))
         return True
 

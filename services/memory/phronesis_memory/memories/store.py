@@ -67,13 +67,15 @@ _AS_OF = """
 _WAITING = (
     "SELECT count(*) FROM (SELECT FROM unembedded WHERE tenant = $1 AND ($2::text IS NULL OR owner = $2) LIMIT $3) AS waiting"
 )
-# Owner by owner in turn, so that one with much to embed lets the others in.
+# Tenants in turn, so that one with much to embed lets the others in; of a tenant any owner, however much each has.
 _CLAIM = """
-    UPDATE unembedded SET due = now() + make_interval(secs => $3) WHERE item_id IN (
+    UPDATE unembedded SET due = now() + make_interval(secs => $2) WHERE item_id IN (
         SELECT item_id FROM unembedded WHERE due <= now() AND (tenant, owner) = (
-            (SELECT tenant, owner FROM unembedded WHERE due <= now() AND (tenant, owner) > ($1, $2) ORDER BY 1, 2 LIMIT 1)
-            UNION ALL (SELECT tenant, owner FROM unembedded WHERE due <= now() ORDER BY 1, 2 LIMIT 1) LIMIT 1
-        ) ORDER BY due LIMIT $4 FOR UPDATE SKIP LOCKED
+            SELECT tenant, owner FROM unembedded WHERE due <= now() AND tenant = (
+                (SELECT tenant FROM unembedded WHERE due <= now() AND tenant > $1 ORDER BY tenant LIMIT 1)
+                UNION ALL (SELECT tenant FROM unembedded WHERE due <= now() ORDER BY tenant LIMIT 1) LIMIT 1
+            ) GROUP BY tenant, owner ORDER BY random() LIMIT 1
+        ) ORDER BY due LIMIT $3 FOR UPDATE SKIP LOCKED
     ) RETURNING tenant, owner, item_id"""
 _TO_EMBED = "SELECT id, kind, title, body, content_hash FROM items WHERE tenant = $1 AND owner = $2 AND id = ANY($3::uuid[])"
 _UNCHANGED = """
@@ -154,10 +156,10 @@ class PostgresMemories:
         async with self._database.connection(tenant) as connection:
             return int(await connection.fetchval(_WAITING, tenant, owner, most))
 
-    async def claim(self, after: tuple[str, str], most: int) -> Waiting | None:
-        """Memories to embed of the next owner after one, for this process alone for a minute; `None` where none wait."""
+    async def claim(self, after: str, most: int) -> Waiting | None:
+        """Memories to embed of an owner of the next tenant, for this process alone for a minute; `None` where none wait."""
         async with self._database.transaction(EVERY_TENANT) as connection:
-            rows = await connection.fetch(_CLAIM, *after, LEASE, most)
+            rows = await connection.fetch(_CLAIM, after, LEASE, most)
         if not rows:
             return None
         tenant, owner = rows[0]["tenant"], rows[0]["owner"]
