@@ -2,7 +2,8 @@
 
 Each conversation of `sets/formed/{tune,held}.jsonl` is held by a user of its own: what the user says are turns, and the whole
 of it, with what a system message and an assistant say in it, is added to memory as messages. The facts that are on record then
-are judged by code: a fact is right where its words match what the conversation's author expects of the right person.
+are judged by code: a fact is right where its words match what the conversation's author expects of the right person. Notes,
+which are the user's own sentences and no facts, are judged in the same way and reported apart.
 
 python -m evals.formed                           the local stack, both halves
 python -m evals.formed --own --half held         a stack of its own
@@ -108,10 +109,14 @@ def hold(client: Client, conversation: Mapping[str, Any]) -> Client:
     return user
 
 
-def look(user: Client, conversation: Mapping[str, Any]) -> Judged:
-    """Judge what is on record of a user now."""
+def look(user: Client, conversation: Mapping[str, Any]) -> tuple[Judged, Judged]:
+    """Judge what is on record of a user now: the facts, and the notes."""
     with user:
-        return judge(conversation, user.call("POST", "/api/v1/tools/facts.list", json={"limit": 200})["facts"][::-1])
+        facts, notes = (
+            user.call("POST", "/api/v1/tools/facts.list", json={"limit": 200, **kind})["facts"][::-1]
+            for kind in ({}, {"kind": "note"})
+        )
+    return judge(conversation, facts), judge(conversation, notes)
 
 
 def summary(judged: Sequence[Judged]) -> list[str]:
@@ -172,10 +177,11 @@ def _evaluate(given: argparse.Namespace, where: stack.Stack) -> int:
                     print(f"{half}: {done} of {len(conversations)}", file=sys.stderr, flush=True)
             time.sleep(_SETTLED)
             judged = [look(user, one) for user, one in zip(users, conversations, strict=True)]
-        print("\n".join([f"## {half}", *summary(judged), ""]))
+        facts, notes = [one for one, _ in judged], [one for _, one in judged]
+        print("\n".join([f"## {half}: facts", *summary(facts), "", f"## {half}: notes", *summary(notes), ""]))
         if given.failures and half != "held":
-            wrong = [vars(one) for some in judged for one in some.formed if one.outcome != "right"]
-            missed = [{"missed": one} for some in judged for one in some.missed]
+            wrong = [vars(one) for some in (*facts, *notes) for one in some.formed if one.outcome != "right"]
+            missed = [{"missed": what} for fact, note in judged for what in sorted({*fact.missed} & {*note.missed})]
             given.failures.write_text("".join(json.dumps(one, ensure_ascii=False) + "\n" for one in [*wrong, *missed]), "utf-8")
     return 0
 

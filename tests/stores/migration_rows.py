@@ -160,6 +160,7 @@ ROWS: dict[str, dict[str, str]] = {
             f"VALUES ({_id(9)}, 8, 'hi', '{{}}', now(), now());"
         ),
         "0016-unembedded": f"INSERT INTO unembedded (item_id, tenant, owner) VALUES ({_id(1)}, 'acme', 'ann');",
+        "0017-notes": f"UPDATE facts SET predicate = 'noted', kind = 'note' WHERE id = {_id(9)};",
     },
     "orchestrator": {
         "0001-turns": "\n".join(

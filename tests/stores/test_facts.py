@@ -101,6 +101,15 @@ async def test_of_two_preferences_about_one_thing_the_later_is_held_and_the_earl
     assert len(await known.memory.entries(who.tenant)) == 1
 
 
+async def test_a_sentence_kept_as_it_was_said_is_listed_as_a_note_and_not_among_the_facts(known: Known) -> None:
+    who = someone()
+    await learnt(known, who, "I live in Riyadh. My neighbours are rebuilding their roof until the end of March.")
+    assert [fact.text for fact in await listed(known, who)] == ["The user lives in Riyadh."]
+    assert [fact.text for fact in await listed(known, who, kind="note")] == [
+        "The user said: My neighbours are rebuilding their roof until the end of March."
+    ]
+
+
 async def test_a_fact_names_the_turn_it_was_said_in(known: Known) -> None:
     who, turn = someone(), str(uuid4())
     await learnt(known, who, "I live in Riyadh", turn=turn, conversation="c7")

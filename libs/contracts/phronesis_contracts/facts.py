@@ -26,6 +26,8 @@ class FactKind(StrEnum):
     PREFERENCE = "preference"
     ENTITY = "entity"
     RELATION = "relation"
+    NOTE = "note"
+    """A sentence of the user's, kept in its own words and quoted where it answers a question; nothing is concluded from it."""
 
 
 class Origin(StrEnum):
@@ -98,6 +100,7 @@ class ListFacts(Message):
 
     subject: str | None = Field(default=None, min_length=1, max_length=200)
     kind: FactKind | None = None
+    """Facts of one kind. Without it every kind but notes, which are no facts."""
     superseded: bool = False
     """Whether what no longer holds is listed too."""
     limit: int = Field(default=50, ge=1, le=200)

@@ -41,6 +41,32 @@ def test_a_statement_of_the_user_becomes_a_fact(text: str, kind: str, told: tupl
     assert one.origin is Origin.USER
 
 
+@for_each(
+    ("text", "objects"),
+    [
+        ("My car is a red Fiat, and it needs new tyres", ["a red Fiat"]),
+        ("I work in Poznan and start at six", ["Poznan"]),
+        ("My rent is 900 euros and the garage is 60", ["900 euros"]),
+        ("Mein Auto ist ein roter Fiat, und ich fahre selten", ["ein roter Fiat"]),
+        ("I collect stamps and run a chess club", ["stamps"]),
+        ("I love pears, tastes of summer", ["pears"]),
+        ("I love pears, plums and figs", ["pears", "plums", "figs"]),
+        ("My exam is on 9 June at 10 am", ["on 9 June at 10 am"]),
+    ],
+)
+def test_an_object_ends_where_another_clause_begins(text: str, objects: list[str]) -> None:
+    assert [one.object for one in extract_statements(text)] == objects
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["My sister olga is expecting a baby", "I have our two kids", "I love it, 3 hours a day", "Rent is the car costs me 290"],
+)
+def test_a_sentence_that_no_rule_reads_well_is_a_note_and_no_fact(text: str) -> None:
+    assert extract_statements(text) == ()
+    assert [one.kind for one in note_the_rest(text, ())] in ([], [FactKind.NOTE])
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -234,7 +234,10 @@ def list_facts(
     limit: int = 50,
     offset: int = 0,
 ) -> Request[facts.FactList]:
-    """What is known of the caller, the newest first; with `superseded`, what no longer holds too."""
+    """What is known of the caller, the newest first; with `superseded`, what no longer holds too.
+
+    Sentences that are kept as they were said are listed with the kind `note` alone.
+    """
     fields = {"subject": subject, "kind": kind, "superseded": superseded, "limit": limit, "offset": offset}
     return _tool_request(facts.LIST_FACTS_TOOL, fields)
 

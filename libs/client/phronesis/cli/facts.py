@@ -29,7 +29,10 @@ _LOOK, _LONGEST = 0.5, 60.0
 def facts(
     stack: Stack,
     subject: Subject = None,
-    kind: Annotated[str | None, typer.Option(help="fact, preference, entity or relation.")] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option(help="fact, preference, entity, relation, or note; all but notes by default."),
+    ] = None,
     query: Annotated[str | None, typer.Option("--query", help="A question that they bear on.", metavar="TEXT")] = None,
     superseded: Annotated[bool, typer.Option("--superseded", help="What no longer holds, too.")] = False,
     limit: Annotated[int, typer.Option(help="How many to show at most.", min=1, max=50)] = 50,

@@ -467,7 +467,7 @@ def _objects(predicate: str, value: str, subject: str, rule: Rule, message: _Mes
         return None
     joined = predicate_of(predicate).list
     found = []
-    for one in _listed(value, language) if joined else [value]:
+    for one in _joined(value, language) if joined else [value]:
         thing, denied = _stripped(predicate, one, language)
         if thing:
             found.extend(_named(Found(predicate, thing, subject, negated != denied), language))
@@ -513,6 +513,14 @@ def _listed(value: str, language: Language) -> list[str]:
     joins = "|".join(re.escape(one).replace(r"\ ", r"\s+") for one in sorted(language.words("lists"), key=len, reverse=True))
     parts = re.split(rf"\s*,\s+(?:(?:{joins})\s+)?|\s+(?:{joins})\s+", f"{value} ")
     return [one.strip() for one in parts if one.strip()]
+
+
+def _joined(value: str, language: Language) -> list[str]:
+    """The things of a list. Behind commas alone only the first is sure to be one; none is, behind a clause."""
+    parts = _listed(value, language)
+    closed = any(f" {one} " in f" {value} " for one in language.words("lists"))
+    end = next((at for at, one in enumerate(parts) if _verb_in(one, language) is not None), len(parts))
+    return parts[: max(1, end)] if closed else parts[:1]
 
 
 def _stripped(predicate: str, value: str, language: Language) -> tuple[str, bool]:
@@ -601,9 +609,13 @@ def _either_of(language: Language, key: str) -> str:
 
 def _statement(found: Found, language: Language) -> Statement | None:
     thing = found.object.strip()
+    if found.predicate != NOTED:
+        thing = _without_the_rest(thing, language)
     if not thing or thing.casefold() in language.words("empty") or len(thing) > _LONGEST or len(found.predicate) > 100:
         return None
-    if found.predicate != NOTED and _is_no_object(thing, found.predicate, language):
+    if found.predicate != NOTED and (
+        _is_no_object(thing, found.predicate, language) or _names_somebody(found.predicate, language)
+    ):
         return None
     known = predicate_of(found.predicate)
     statement = Statement(
@@ -618,7 +630,7 @@ def _statement(found: Found, language: Language) -> Statement | None:
     return statement.model_copy(update={"text": sentence_of(statement, language)[:2_000]})
 
 
-_PLACES = ("works at", "lives in")
+_PLACES = ("works at", "works in", "lives in", "is from", "born in")
 _NAMES_A_LIST = re.compile(r":(?!\d)")
 
 
@@ -628,12 +640,54 @@ def _is_no_object(thing: str, predicate: str, language: Language) -> bool:
     The sentence is kept as it was said then.
     """
     words = thing.casefold().split()
-    if words[0] in language.words("points") or words[0] in language.words("no_things"):
-        return True  # I don't want it stolen; no idea why
-    clause = words[0] in language.words("subjects") or words[-1] in language.words("auxiliaries")
-    timed = predicate in _PLACES and words[0] in language.words("when_openings")
+    if words[0] in {*language.words("points"), *language.words("no_things"), *language.words("going_on")}:
+        return True  # I don't want it stolen; no idea why; I collect pens and run a quiz
+    if words[0] in language.words("my") or (predicate == "has" and words[0] in language.words("the")):
+        return predicate_of(predicate).thing  # has our daughter Frieda; who keeps the house
+    if predicate_of(predicate).kind is FactKind.PREFERENCE and words[0].isdigit():
+        return True  # I like it, 3 hours a day
+    clause = words[0] in language.words("subjects") or _verb_in(thing, language) is not None
+    timed = predicate in _PLACES and (words[0] in language.words("when_openings") or words[-1] in language.words("ago"))
     another = any(one.endswith(",") and after in language.words("my") for one, after in pairwise(words))
     return clause or timed or another or _NAMES_A_LIST.search(thing) is not None
+
+
+def _names_somebody(predicate: str, language: Language) -> bool:
+    """Whether an open predicate is a relation with a name behind it: `sister maren is`."""
+    noun = predicate.removesuffix(IS)
+    first, _, rest = noun.partition(" ")
+    return bool(rest) and noun != predicate and first in language.relations and noun not in language.relations
+
+
+def _verb_in(thing: str, language: Language) -> int | None:
+    """The first word of an object that belongs to a clause of its own: a verb, or somebody who does something."""
+    words = thing.split()
+    verbs = {*language.words("auxiliaries"), *language.words("modals")}
+    who = {*language.words("subjects"), *language.words("me")}
+    for at, word in enumerate(words):
+        counted = at > 0 and words[at - 1][0].isdigit()  # 4 may; 10 am
+        if word.casefold() in who or (word in verbs and not counted):
+            return at
+    return None
+
+
+def _without_the_rest(thing: str, language: Language) -> str:
+    """An object without the clause that goes on behind it: a Skoda, and it needs a service."""
+    joins = {*language.words("conjunctions"), *language.words("lists")}
+    words = thing.split()
+    end = _verb_in(thing, language) or len(words)
+    going = {*language.words("going_on"), *language.words("happened")}
+    for at in range(1, end):
+        if words[at].casefold() in going and (words[at - 1].casefold() in joins or words[at - 1].endswith(",")):
+            end = at
+            break
+    if end == len(words):
+        return thing
+    while end and not words[end - 1].endswith(",") and words[end - 1].casefold() not in joins:
+        end -= 1
+    while end and words[end - 1].casefold() in joins:
+        end -= 1
+    return " ".join(words[:end]).rstrip(" ,") or thing
 
 
 def _kind(found: Found, kind: FactKind) -> FactKind:

@@ -33,6 +33,8 @@ class Predicate:
     list: bool = False
     """Whether several objects may be named at once."""
     kind: FactKind = FactKind.FACT
+    thing: bool = False
+    """Whether its object is a person, a thing or a place, and never a clause."""
     denials: bool = False
     """Whether that something is not so answers the question for what is: `I do not eat meat`."""
 
@@ -56,7 +58,9 @@ def language_files() -> list[dict[str, Any]]:
 def _known() -> tuple[dict[str, Predicate], dict[str, str]]:
     raw = read_content()["predicates"]["predicates"]
     found = {
-        name: Predicate(name, told["values"], "list" in told, FactKind(told.get("kind", FactKind.FACT)), "denials" in told)
+        name: Predicate(
+            name, told["values"], "list" in told, FactKind(told.get("kind", FactKind.FACT)), "thing" in told, "denials" in told
+        )
         for name, told in raw.items()
     }
     return found, {other: name for name, told in raw.items() for other in told.get("same", ())}

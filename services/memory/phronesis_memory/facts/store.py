@@ -160,7 +160,7 @@ _BEHIND = f"""
     WHERE tenant = $1 AND owner = $2 AND item_id = ANY($3::uuid[]) AND valid_to IS NULL"""  # noqa: S608
 _LISTED = """
     FROM facts WHERE tenant = $1 AND owner = $2 AND ($3::text IS NULL OR lower(subject) = $3)
-    AND ($4::text IS NULL OR kind = $4) AND ($5 OR valid_to IS NULL)"""
+    AND ($4::text = kind OR $4 IS NULL AND kind <> 'note') AND ($5 OR valid_to IS NULL)"""
 _PAGE = f"SELECT {COLUMNS} {_LISTED} ORDER BY recorded_at DESC, valid_from DESC, id LIMIT $6 OFFSET $7"
 _RECENT = 50
 """Facts among which a correction looks for what it corrects."""

@@ -83,7 +83,7 @@ DRAWN_SCHEMA = strict_object(
         "type": "array",
         "items": strict_object(
             turn={"type": "integer"},
-            kind={"type": "string", "enum": [kind.value for kind in FactKind]},
+            kind={"type": "string", "enum": [kind.value for kind in FactKind if kind is not FactKind.NOTE]},
             subject={"type": "string"},
             predicate={"type": "string"},
             object={"type": "string"},

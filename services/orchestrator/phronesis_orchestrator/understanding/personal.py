@@ -16,6 +16,7 @@ from phronesis_contracts.facts import (
     AnsweredFacts,
     AskFacts,
     Fact,
+    FactKind,
     ForgetFor,
     Learn,
     Learnt,
@@ -142,14 +143,19 @@ async def recall(
 
 
 async def _listed(running: TurnRun, words: Wording, waiting: tuple[str, ...]) -> PersonalAnswer:
-    found = await running.neighbours.ask(running.claim.who, LIST_FACTS, ListFacts(limit=_LISTED))
-    facts = [one for one in found.facts if one.id not in waiting]
-    if not facts:
+    told, shown = [], []
+    for kind, heading in ((None, "list"), (FactKind.NOTE, "notes")):
+        found = await running.neighbours.ask(running.claim.who, LIST_FACTS, ListFacts(kind=kind, limit=_LISTED))
+        facts = [one for one in found.facts if one.id not in waiting]
+        if not facts:
+            continue
+        shown += facts
+        told += [words.sentence(f"personal/{heading}"), words.lines(one.text for one in facts)]
+        if (more := found.total - len(found.facts)) > 0:
+            told.append(words.sentence("personal/more", more))
+    if not shown:
         return PersonalAnswer(words.sentence("personal/nothing"), _DONE)
-    lines = words.lines(one.text for one in facts)
-    more = found.total - len(found.facts)
-    rest = "\n\n" + words.sentence("personal/more", more) if more > 0 else ""
-    return PersonalAnswer(f"{words.sentence('personal/list')}\n\n{lines}{rest}", _DONE, _cited(facts))
+    return PersonalAnswer("\n\n".join(told), _DONE, _cited(shown))
 
 
 async def _learnt(running: TurnRun, plan: AboutUser, language: Language, words: Wording) -> PersonalAnswer | None:
