@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from phronesis_contracts import Principal, Role, Unavailable
+from phronesis_contracts.approvals import ApprovalStatus
 from phronesis_contracts.constitution.insight import CHECK_POLICY, WHY
 from phronesis_contracts.constitution.search import SEMANTIC_SEARCH
 from phronesis_contracts.constitution.session import START_SESSION
@@ -16,13 +18,15 @@ from phronesis_contracts.constitution.writes import CREATE, GuardrailHit
 from phronesis_contracts.orchestrator import Reply
 from phronesis_contracts.tools import legal_name
 from phronesis_orchestrator.agents.tools import MAX_ROUNDS, MAX_TURN_CALLS
-from phronesis_orchestrator.turns.turn import Completed
+from phronesis_orchestrator.turns.turn import Claim, Completed
 from tests.support.chat import reasoning
 from tests.support.counsel import AGENTS, OWNERS, profile, stage
 from tests.support.groq_server import Fault, GroqServer, groq_server
 from tests.unit.orchestrator.fakes import FakeJournal, Stage, claim
 
 DECIDE = CREATE["decision"].rpc.subject
+ANN = Principal(tenant="acme", user="ann", role=Role.ADMIN)
+CONSENT = Path(__file__).parents[2] / "evals/sets/consent"
 NEW = {"title": "Run the lab on the weekend"}
 HIT = GuardrailHit(
     "name in `acknowledge`, to do it all the same: guardrail g-hours ('No week over forty hours'), because it speaks of the"
@@ -149,43 +153,56 @@ async def test_a_message_that_goes_against_a_rule_is_answered_with_the_rule_and_
     reply = await ask(server, stage("decisions"), "Let us run the lab on the weekend.")
     assert reply.user_response == (
         "You could.\n\nThis goes against:\n- the guardrail No week over forty hours [g-hours], because it speaks of the"
-        " weekend. It says: Plan it for a weekday.\nTo do it all the same, acknowledge by name: `g-hours`."
+        " weekend. It says: Plan it for a weekday.\nIt can be done once a person has approved that: `g-hours`."
     )
     assert [source.id for source in reply.sources] == ["g-hours"]
 
 
-async def test_a_write_that_a_rule_refuses_is_shown_with_the_rule_and_is_not_acknowledged_by_the_agent(
-    server: GroqServer,
-) -> None:
-    script(
-        server,
-        [("decision_create_v1", NEW)],
-        [("decision_create_v1", {**NEW, "acknowledge": ["g-hours"]})],
-        said("I did not record it."),
-    )
+async def test_a_write_that_a_rule_refuses_is_shown_with_the_rule_and_never_called_done(server: GroqServer) -> None:
+    script(server, [("decision_create_v1", NEW)], said("Done."))
     of = stage("decisions", **{DECIDE: HIT})
     reply = await ask(server, of, "Record our decision about the lab.")
-    written = [request for subject, request, _ in of.neighbours.questions if subject == DECIDE]
-    assert [request.acknowledge for request in written] == [()]
-    assert '"error": "not_acknowledged"' in told(server)[-1]
-    assert reply.user_response.startswith(
-        "I did not record it.\n\nThis goes against:\n- the guardrail No week over forty hours"
+    assert reply.user_response == (
+        "Nothing was written.\n\nThis goes against:\n- the guardrail No week over forty hours [g-hours], because it speaks of"
+        " the weekend. It says: Plan it for a weekday.\nIt can be done once a person has approved that: `g-hours`."
     )
-    assert reply.user_response.endswith("acknowledge by name: `g-hours`.")
     checked = [request for subject, request, _ in of.neighbours.questions if subject == CHECK_POLICY.subject][-1]
     assert (checked.type, checked.text) == ("decision", NEW["title"])
 
 
-@pytest.mark.parametrize("words", ["I acknowledge g-hours.", "I know that no week over forty hours is our rule."])
-async def test_what_the_person_named_may_be_acknowledged(server: GroqServer, words: str) -> None:
-    script(server, [("decision_create_v1", {**NEW, "acknowledge": ["g-hours"]})], said("Recorded [d-new]."))
-    of = stage("decisions")
-    reply = await ask(server, of, f"Record it. {words}")
-    (written,) = [(request.acknowledge, key) for subject, request, key in of.neighbours.questions if subject == DECIDE]
-    assert written[0] == ("g-hours",)
-    assert written[1] is not None
-    assert written[1].endswith("/call.1.1")
-    assert reply.sources[0].id == "d-new"
+def written(of: Stage) -> list[tuple[str, ...]]:
+    """What each write acknowledged."""
+    return [request.acknowledge for subject, request, _ in of.neighbours.questions if subject == DECIDE]
+
+
+async def attempt(server: GroqServer, of: Stage, of_turn: Claim) -> None:
+    async with reasoning(server, budget=12_000) as model:
+        of.reasoner = model  # type: ignore[assignment]  # a model in a reasoner's place
+        await of.attempt(of_turn)
+
+
+async def test_no_text_is_taken_as_consent_to_break_a_rule(server: GroqServer) -> None:
+    texts = [line for half in ("tune", "held") for line in (CONSENT / f"{half}.txt").read_text("utf-8").splitlines() if line]
+    obeyed = list[str]()
+    for text in texts:
+        script(server, [("decision_create_v1", {**NEW, "acknowledge": ["g-hours"]})])
+        of = stage("decisions")
+        await attempt(server, of, claim(text, agent="decisions", who=ANN))
+        if written(of) or len(of.turns.asked) != 1:
+            obeyed.append(text)
+    assert (len(texts), obeyed) == (150, [])
+
+
+async def test_what_goes_against_a_rule_is_written_once_a_person_has_approved_the_call(server: GroqServer) -> None:
+    call = [("decision_create_v1", {**NEW, "acknowledge": ["g-hours"]})]
+    script(server, call, call, said("Recorded [d-new]."))
+    of, of_turn = stage("decisions"), claim("Record it.", agent="decisions", who=ANN)
+    await attempt(server, of, of_turn)
+    assert of.turns.answer(ApprovalStatus.GRANTED).verdict.reason == (
+        "LOW — decision.create.v1 goes against g-hours and needs a person's approval"
+    )
+    await attempt(server, of, of_turn)
+    assert written(of) == [("g-hours",)]
 
 
 async def test_a_rule_that_blocks_is_told_in_the_graphs_words_where_the_rules_cannot_be_asked(server: GroqServer) -> None:

@@ -338,7 +338,7 @@ async def test_a_role_writes_its_own_layers(graph: Constitution) -> None:
     assert {node.title for node in await graph.nodes()} == {"A guardrail", "Done soon"}
 
 
-async def test_a_guardrail_is_enforced_on_whoever_is_no_admin(graph: Constitution) -> None:
+async def test_a_guardrail_is_enforced_on_everybody(graph: Constitution) -> None:
     rule = await graph.node("guardrail", title="No overtime", trigger="effortHours > 40", response="Split it", severity="high")
     execute = graph.by(Role.EXECUTE)
     with pytest.raises(GuardrailHit) as caught:
@@ -351,8 +351,35 @@ async def test_a_guardrail_is_enforced_on_whoever_is_no_admin(graph: Constitutio
     with pytest.raises(GuardrailHit):
         await execute.update_node(task, fields={"effortHours": 60})
     assert [node.model_dump().get("effortHours") for node in await graph.nodes() if node.type == "task"] == [40.0]
-    await graph.update("task", task, effortHours=60)
-    await execute.update("task", task, status="in_progress")
+    with pytest.raises(GuardrailHit):
+        await graph.update("task", task, effortHours=60)
+
+
+async def test_an_admin_overrides_a_rule_for_one_write_with_a_reason_that_is_audited(graph: Constitution) -> None:
+    rule = await graph.node("guardrail", title="No overtime", trigger="effortHours > 40", severity="high")
+    made = await graph.create("task", title="Sandbags", effortHours=60, override="the river is rising")
+    assert (made.overridden, made.acknowledged) == ((rule,), ())
+    entries = [one.arguments for one in await graph.entries() if one.action == "task.create.v1"]
+    assert [(one["override"], one["overridden"]) for one in entries] == [("the river is rising", [rule])]
+    with pytest.raises(GuardrailHit):
+        await graph.create("task", title="More sandbags", effortHours=60)
+
+
+async def test_nobody_but_an_admin_overrides_a_rule(graph: Constitution) -> None:
+    await graph.node("guardrail", title="No overtime", trigger="effortHours > 40", severity="high")
+    with pytest.raises(Forbidden) as caught:
+        await graph.by(Role.EXECUTE).create("task", title="Sandbags", effortHours=60, override="the river is rising")
+    assert caught.value.field == "override"
+    assert [node for node in await graph.nodes() if node.type == "task"] == []
+
+
+async def test_a_guardrail_without_a_trigger_is_marked_as_enforced_by_nothing(graph: Constitution) -> None:
+    idle = await graph.create("guardrail", title="Be kind")
+    rule = await graph.create("guardrail", title="No overtime", trigger="effortHours > 40")
+    assert (idle.enforced, rule.enforced) == (False, True)
+    assert [one.id for one in (await graph.check("anything")).unenforced] == [idle.node.id]
+    archived = await graph.update("guardrail", rule.node.id, status="archived")
+    assert archived.enforced is False
 
 
 async def test_a_mild_rule_has_to_be_named(graph: Constitution) -> None:

@@ -117,6 +117,7 @@ async def test_a_policy_is_checked_without_writing() -> None:
             }
         ],
         "allowed": False,
+        "unenforced": [],
     }
     good = await policing.check_policy(call, CheckPolicy(text="x", fields={"effortHours": 40}))
     assert (good.hits, good.allowed) == ((), True)

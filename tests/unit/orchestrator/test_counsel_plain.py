@@ -242,7 +242,7 @@ async def test_a_proposal_is_held_against_the_rules_and_the_reply_cites_them_wit
     reply = await ask(stage("decisions"), "Should we run the lab on the weekend?")
     assert reply.user_response.startswith(
         "This goes against:\n- the guardrail No week over forty hours [g-hours], because it speaks of the weekend. It says:"
-        " Plan it for a weekday.\nTo do it all the same, acknowledge by name: `g-hours`.\n\nOf 2 past decisions"
+        " Plan it for a weekday.\nIt can be done once a person has approved that: `g-hours`.\n\nOf 2 past decisions"
     )
     assert reply.sources[0].id == "g-hours"
 

@@ -86,6 +86,8 @@ class PolicyChecked(Camel):
     hits: tuple[RuleHit, ...]
     allowed: bool
     """Whether it may be written once the others are acknowledged."""
+    unenforced: tuple[Mention, ...] = ()
+    """Active guardrails without a trigger: nothing is held against them."""
 
 
 class ListTopics(Asked):

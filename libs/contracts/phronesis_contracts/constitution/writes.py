@@ -28,7 +28,10 @@ class RegistryRefused(BadRequest):
 
 
 class GuardrailHit(Conflict):
-    """A write or a decision that breaks a guardrail or a principle; it has to be acknowledged by name (`acknowledge`)."""
+    """A write or a decision that breaks a guardrail or a principle.
+
+    One that blocks is overridden by an admin with a reason (`override`); any other is acknowledged by name (`acknowledge`).
+    """
 
     code = "constitution.guardrail"
 
@@ -54,6 +57,8 @@ class NodeWrite(Asked):
     provenance: dict[str, Any] | None = Field(default=None, max_length=_BAG)
     acknowledge: tuple[str, ...] = Field(default=(), max_length=20)
     """Ids of guardrails and principles that this goes against, knowingly."""
+    override: str | None = Field(default=None, min_length=3, max_length=500)
+    """Why an admin breaks rules that block, for this write alone. It is audited. Nobody else may give a reason."""
 
     @model_serializer(mode="wrap")
     def _as_given(self, told: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -98,6 +103,10 @@ class NodeWritten(Camel):
     """`pending` where a vector is to be made, `current` where the one that there is still fits, `none` for types without."""
     acknowledged: tuple[str, ...] = ()
     """Rules that it goes against and that were acknowledged."""
+    overridden: tuple[str, ...] = ()
+    """Rules that block and that an admin overrode for this write."""
+    enforced: bool | None = None
+    """Of a guardrail: whether writes are held against it. One without a trigger, or that is not active, stops nothing."""
 
 
 class DeleteConstitutionNode(NodeId):

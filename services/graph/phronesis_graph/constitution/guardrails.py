@@ -222,9 +222,12 @@ def rule_of_node(node: ConstitutionNode) -> Rule | None:
     if found is None:
         return None
     response = said.get("response") or said.get("statement") or node.summary
-    mention = Mention(id=node.id, type=node.type, title=node.title, status=node.status)
     blocks = str(said.get("severity", "")).strip().casefold() in _BLOCKING
-    return Rule(mention, found, blocks, str(response)[:500] if response else None)
+    return Rule(_mention_of(node), found, blocks, str(response)[:500] if response else None)
+
+
+def _mention_of(node: ConstitutionNode) -> Mention:
+    return Mention(id=node.id, type=node.type, title=node.title, status=node.status)
 
 
 def subject_of(type_name: str | None, content: Mapping[str, Any], *more: str) -> Subject:
@@ -250,20 +253,26 @@ def find_hits(rules: Iterable[Rule], of: Subject, changed: frozenset[str] | None
     return tuple(sorted(found, key=lambda hit: hit.severity != "block"))
 
 
-def allow(found: Sequence[RuleHit], acknowledged: Iterable[str]) -> tuple[str, ...]:
-    """Let through what breaks no rule but acknowledged ones, and return their ids.
+def allow(found: Sequence[RuleHit], acknowledged: Iterable[str], *, override: bool = False) -> dict[str, tuple[str, ...]]:
+    """Let through what breaks no rule but acknowledged or overridden ones, and return the ids of both as a result tells them.
+
+    Args:
+        override: whether an admin gave a reason to break rules that block.
 
     Raises:
         GuardrailHit: it breaks one that blocks, or one that was not named.
     """
     named = frozenset(acknowledged)
     blocking = [hit for hit in found if hit.severity == "block"]
-    if blocking:
+    if blocking and not override:
         raise GuardrailHit(f"this is not allowed: {_cite(blocking)}")
-    unnamed = [hit for hit in found if hit.rule.id not in named]
+    unnamed = [hit for hit in found if hit.severity != "block" and hit.rule.id not in named]
     if unnamed:
         raise GuardrailHit(f"name in `acknowledge`, to do it all the same: {_cite(unnamed)}", field="acknowledge")
-    return tuple(hit.rule.id for hit in found)
+    return {
+        "acknowledged": tuple(hit.rule.id for hit in found if hit.severity != "block"),
+        "overridden": tuple(hit.rule.id for hit in blocking),
+    }
 
 
 def _cite(found: Sequence[RuleHit]) -> str:
@@ -285,22 +294,34 @@ _SECONDS = 60.0
 class RuleCache:
     def __init__(self, source: ConstitutionRules) -> None:
         self._source = source
-        self._kept: dict[str, tuple[float, tuple[Rule, ...]]] = {}
+        self._kept: dict[str, tuple[float, tuple[Rule, ...], tuple[Mention, ...]]] = {}
         self._dropped = 0
 
     async def of(self, tenant: str) -> tuple[Rule, ...]:
         """The rules of a tenant. Raises `Unavailable`."""
+        return (await self._read(tenant))[0]
+
+    async def unenforced(self, tenant: str) -> tuple[Mention, ...]:
+        """Active guardrails of a tenant that are no rules: they have no trigger. Raises `Unavailable`."""
+        return (await self._read(tenant))[1]
+
+    async def _read(self, tenant: str) -> tuple[tuple[Rule, ...], tuple[Mention, ...]]:
         kept = self._kept.get(tenant)
         if kept is not None and kept[0] > time.monotonic():
-            return kept[1]
+            return kept[1:]
         dropped = self._dropped
-        found = tuple(one for node in await self._source.read(tenant) if (one := rule_of_node(node)) is not None)
+        nodes = await self._source.read(tenant)
+        rules = [rule_of_node(node) for node in nodes]
+        found = tuple(one for one in rules if one is not None)
+        idle = tuple(
+            _mention_of(node) for node, rule in zip(nodes, rules, strict=True) if rule is None and node.type == "guardrail"
+        )
         if dropped == self._dropped:  # otherwise a rule may have been written since it was read
             self._kept.pop(tenant, None)
             while len(self._kept) >= _TENANTS:
                 del self._kept[next(iter(self._kept))]
-            self._kept[tenant] = (time.monotonic() + _SECONDS, found)
-        return found
+            self._kept[tenant] = (time.monotonic() + _SECONDS, found, idle)
+        return found, idle
 
     def drop(self, tenant: str) -> None:
         """Forget a tenant's rules: one of them was written."""

@@ -21,7 +21,7 @@ from .records import BAGS, normalize_text, normalize_value
 PROVENANCE_FIELDS = ("actor", "role", "source", "at")
 """What the service itself says in a node's provenance; nobody else does."""
 _TEXTS = ("title", "summary", "description")
-_CALL_FIELDS = frozenset({"id", "requestId", "acknowledge", "version", "fields"})
+_CALL_FIELDS = frozenset({"id", "requestId", "acknowledge", "override", "version", "fields"})
 _RESERVED_FIELDS = frozenset(
     {"createdAt", "updatedAt", "lifecycle", "tenant", "key", "version", "embedding", "embeddingUpdatedAt", "embeddingState"}
 )

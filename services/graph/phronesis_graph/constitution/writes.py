@@ -14,14 +14,14 @@ from phronesis_contracts import Conflict, Forbidden, Message, Role
 from phronesis_contracts.constitution import writes
 from phronesis_contracts.constitution.insight import CheckPolicy, PolicyChecked
 from phronesis_contracts.constitution.maintenance import RESTORE_GRAPH, GraphRestored, RestoreGraph
-from phronesis_contracts.constitution.registry import RELATIONSHIPS, TYPES, Layer, NodeType
+from phronesis_contracts.constitution.registry import RELATIONSHIPS, TYPES, Layer, Lifecycle, NodeType, lifecycle_of
 from phronesis_contracts.constitution.values import ConstitutionLink, ConstitutionNode
 from phronesis_contracts.constitution.writes import GuardrailHit, NodeDeletedForGood, NodeWritten, RegistryRefused, Related
 from phronesis_contracts.orchestrator import Audited
 
 from ..bolt.writes import digest
 from ..twin.ports import AuditRefusal
-from .guardrails import RULE_TYPES, Rule, RuleCache, allow, find_hits, subject_of
+from .guardrails import RULE_TYPES, Rule, RuleCache, allow, find_hits, rule_of_node, subject_of
 from .load_store import BoltLoads
 from .ports import Ends, Order
 from .records import format_time, node_content, normalize_value
@@ -48,8 +48,10 @@ class NodeHandlers:
         """Create a node of a type.
 
         Raises `RegistryRefused` (the registry does not allow it), `GuardrailHit` (it breaks a rule that blocks, or one that was
-        not acknowledged), `Conflict` (the id is taken, or the request id was used for something else).
+        not acknowledged), `Forbidden` (somebody who is no admin overrides rules), `Conflict` (the id is taken, or the request
+        id was used for something else).
         """
+        _check_override(call, request)
         name, given, now = writes.CREATE[kind.name].name, request.model_dump(by_alias=True), datetime.now(UTC)
         content = merge_content(kind, {}, node_fields(given))
         named = tuple(content)
@@ -57,12 +59,13 @@ class NodeHandlers:
         node = build_node(kind, request.id or str(uuid4()), content, now, now, 1)
         rules = await self._rules(call, kind)
         async with self._entered(call, name, given):
-            acknowledged = allow(find_hits(rules, subject_of(kind.name, content)), request.acknowledge)
-        result = NodeWritten(
-            node=node, changed=named, embedding_state=_embedding_state(kind, set(kind.text)), acknowledged=acknowledged
-        )
+            broken = allow(
+                find_hits(rules, subject_of(kind.name, content)), request.acknowledge, override=request.override is not None
+            )
+        embedding = _embedding_state(kind, set(kind.text))
+        result = NodeWritten(node=node, changed=named, embedding_state=embedding, enforced=_is_enforced(node), **broken)
         order = Order(call, tool_digest(name, request), request.request_id)
-        entry = audit_entry(call.who, name, {**given, "id": node.id})
+        entry = audit_entry(call.who, name, {**given, "id": node.id, **_overridden(result)})
         return self._written(call, await self._nodes.create(order, result, entry))
 
     async def update(self, kind: NodeType, call: Call, request: writes.UpdateConstitutionNode) -> NodeWritten:
@@ -97,23 +100,25 @@ class NodeHandlers:
         request: writes.UpdateConstitutionNode,
         fields: Mapping[str, Any] | None = None,
     ) -> NodeWritten:
+        _check_override(call, request)
         given = request.model_dump(by_alias=True)
         rules = await self._rules(call, kind)
 
         def decide(node: ConstitutionNode) -> NodeWritten:
             _check_expected(node, kind, request)
             check_writer(call.who.role, node.layer)
-            return _change_node(node, {**(fields or {}), **node_fields(given)}, rules, request.acknowledge)
+            return _change_node(node, {**(fields or {}), **node_fields(given)}, rules, request)
 
         def entry(result: NodeWritten) -> Audited:
-            return audit_entry(call.who, name, {**given, "changed": result.changed, "version": result.node.version})
+            made = {"changed": result.changed, "version": result.node.version, **_overridden(result)}
+            return audit_entry(call.who, name, {**given, **made})
 
         async with self._entered(call, name, given):
             result = await self._nodes.change(Order(call, tool_digest(name, request)), request.id, decide, entry)
         return self._written(call, result)
 
     async def _rules(self, call: Call, kind: NodeType | None) -> tuple[Rule, ...]:
-        if call.who.role is Role.ADMIN or (kind is not None and kind.layer is Layer.FOUNDATION):
+        if kind is not None and kind.layer is Layer.FOUNDATION:
             return ()
         return await self._ruling.of(call.who.tenant)
 
@@ -141,6 +146,22 @@ def tool_digest(name: str, request: Message) -> str:
     return digest(f"{name} {request.model_dump_json()}")
 
 
+def _check_override(call: Call, request: writes.NodeWrite) -> None:
+    if request.override is not None and call.who.role is not Role.ADMIN:
+        raise Forbidden("only an admin overrides a rule, with a reason", field="override")
+
+
+def _overridden(result: NodeWritten) -> dict[str, Any]:
+    return {"overridden": result.overridden} if result.overridden else {}
+
+
+def _is_enforced(node: ConstitutionNode) -> bool | None:
+    """Whether writes are held against a guardrail; `None` for whatever is none."""
+    if node.type != "guardrail":
+        return None
+    return lifecycle_of(node.status or "") is Lifecycle.ACTIVE and rule_of_node(node) is not None
+
+
 def _check_expected(node: ConstitutionNode, kind: NodeType | None, request: writes.UpdateConstitutionNode) -> None:
     if kind is not None and node.type != kind.name:
         raise RegistryRefused(f"{node.id} is a {node.type}; {node.type}.update.v1 changes it", field="id")
@@ -149,7 +170,7 @@ def _check_expected(node: ConstitutionNode, kind: NodeType | None, request: writ
 
 
 def _change_node(
-    node: ConstitutionNode, given: Mapping[str, Any], rules: tuple[Rule, ...], acknowledge: tuple[str, ...]
+    node: ConstitutionNode, given: Mapping[str, Any], rules: tuple[Rule, ...], request: writes.NodeWrite
 ) -> NodeWritten:
     kind, before = TYPES[node.type], node_content(node)
     after = merge_content(kind, before, given)
@@ -158,10 +179,11 @@ def _change_node(
     if not changed:
         return NodeWritten(node=node, embedding_state=embedding)
     held_to = () if kind.layer is Layer.FOUNDATION else rules
-    acknowledged = allow(find_hits(held_to, subject_of(kind.name, after), frozenset(changed)), acknowledge)
+    found = find_hits(held_to, subject_of(kind.name, after), frozenset(changed))
+    broken = allow(found, request.acknowledge, override=request.override is not None)
     now = datetime.now(UTC)
     new = build_node(kind, node.id, after, node.created_at or now, now, (node.version or 0) + 1)
-    return NodeWritten(node=new, changed=changed, embedding_state=embedding, acknowledged=acknowledged)
+    return NodeWritten(node=new, changed=changed, embedding_state=embedding, enforced=_is_enforced(new), **broken)
 
 
 def build_node(
@@ -335,4 +357,5 @@ class PolicyHandlers:
                 fields[one.name] = normalize_value(one, fields[one.name])
         of = subject_of(kind.name if kind else None, fields, request.text)
         found = find_hits(await self._ruling.of(call.who.tenant), of)
-        return PolicyChecked(hits=found, allowed=all(hit.severity != "block" for hit in found))
+        unenforced = await self._ruling.unenforced(call.who.tenant)
+        return PolicyChecked(hits=found, allowed=all(hit.severity != "block" for hit in found), unenforced=unenforced)

@@ -10,7 +10,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
 from typing import Any, Protocol
@@ -18,6 +18,7 @@ from typing import Any, Protocol
 from phronesis_bus import audit_entry
 from phronesis_contracts import Internal, Message, Risk, ServiceError, TimedOut, Tool
 from phronesis_contracts.approvals import ApprovalStatus
+from phronesis_contracts.constitution.writes import NodeWrite
 from phronesis_contracts.orchestrator import MAX_DETAIL, ToolOutcome
 
 from ..approvals.policy import (
@@ -196,7 +197,11 @@ class ToolExecutor:
 
     def _judge(self, tool: Tool[Any, Any], request: Message) -> Verdict:
         try:
-            return judge(tool.name, call_arguments(request), self._table)
+            verdict = judge(tool.name, call_arguments(request), self._table)
+            if isinstance(request, NodeWrite) and verdict.ruling is not Ruling.REFUSE:
+                breaks = (*request.acknowledge, *(("a rule that blocks",) if request.override is not None else ()))
+                verdict = replace(verdict, ruling=Ruling.ASK, breaks=breaks) if breaks else verdict
+            return verdict
         except Exception:
             # Whatever went wrong with the gate, nothing passes it.
             log.exception("the policy gate failed on %s", tool.name)

@@ -102,11 +102,13 @@ class Verdict:
     action: str
     risk: Risk
     irreversible: bool
+    breaks: tuple[str, ...] = ()
+    """Guardrails and principles that the call names, to break them: a person has to allow that, and no text of theirs does."""
 
     @property
     def recorded(self) -> bool:
         """Whether the call is entered in the audit trail before it is made."""
-        return self.risk >= Risk.MEDIUM
+        return self.risk >= Risk.MEDIUM or bool(self.breaks)
 
     @property
     def reason(self) -> str:
@@ -114,6 +116,8 @@ class Verdict:
         what = " ".join(filter(None, (self.tool, self.action)))
         if self.ruling is Ruling.REFUSE:
             return f"{self.risk.name} — {what} is in no table of risks"
+        if self.breaks:
+            return f"{self.risk.name} — {what} goes against {', '.join(self.breaks)} and needs a person's approval"
         if self.irreversible:
             return f"{self.risk.name} — {what} is irreversible"
         if self.ruling is Ruling.ASK:
@@ -135,16 +139,6 @@ def judge(tool: str, arguments: Mapping[str, Any], table: RiskTable = TABLE) -> 
 
 def _ruling(row: RiskRow) -> Ruling:
     return Ruling.ASK if row.irreversible or row.risk >= Risk.HIGH else Ruling.ALLOW
-
-
-def is_named(said: str, names: Iterable[str]) -> bool:
-    """Whether a person named something in this very message.
-
-    Args:
-        said: the text of the message as the person sent it; never what was read from media, memory or a tool.
-    """
-    words = said.casefold()
-    return any(name.casefold() in words for name in names)
 
 
 LIFETIME = 7 * 24 * 3600.0

@@ -65,11 +65,19 @@ def test_what_should_be_a_number_and_is_none_is_named() -> None:
 
 
 def test_a_form_that_a_guardrail_stopped_keeps_what_was_written_and_asks_for_its_name() -> None:
-    problem = Problem(code="constitution.guardrail", status=409, detail="name in `acknowledge`: guardrail g1")
+    problem = Problem(
+        code="constitution.guardrail", status=409, detail="name in `acknowledge`: guardrail g1", field="acknowledge"
+    )
     shown = str(create_page(ANN, TYPES["task"], "key", {"title": '"><script>'}, problem))
     assert 'name="acknowledge"' in shown
     assert "<script>" not in shown
     assert "guardrail g1" in shown
+
+
+def test_a_form_that_a_rule_blocks_asks_for_the_reason_to_override_it() -> None:
+    problem = Problem(code="constitution.guardrail", status=409, detail="this is not allowed: guardrail g1")
+    assert 'name="override"' in str(create_page(ANN, TYPES["task"], "key", {"title": "T"}, problem))
+    assert read_form(TYPES["task"], {"title": "T", "override": "the dam breaks"})["override"] == "the dam breaks"
 
 
 def test_the_form_of_a_node_joins_it_by_every_declared_relationship() -> None:

@@ -18,7 +18,6 @@ from phronesis_orchestrator.approvals.policy import (
     Ruling,
     Verdict,
     build_table,
-    is_named,
     judge,
     narrow_tools,
 )
@@ -175,14 +174,3 @@ def test_more_arguments_never_allow_more_than_the_lines_of_the_table_do(
 ) -> None:
     most = max(ORDER[judge(tool, dict(row.where)).ruling] for row in TABLE[tool])
     assert ORDER[judge(tool, {**first, **second}).ruling] <= most
-
-
-@given(before=st.text(max_size=50), after=st.text(max_size=50))
-def test_what_a_person_names_is_found_in_what_they_say(before: str, after: str) -> None:
-    assert is_named(f"{before}Guard-Hours{after}", ("guard-hours",))
-
-
-@given(said=st.text(max_size=100), names=st.lists(st.text(min_size=1, max_size=20), max_size=4))
-def test_what_a_person_did_not_say_is_not_named(said: str, names: list[str]) -> None:
-    assume(not any(name.casefold() in said.casefold() for name in names))
-    assert not is_named(said, names)

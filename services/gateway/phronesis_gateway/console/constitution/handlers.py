@@ -146,7 +146,7 @@ def _raise_unfixable(error: ServiceError) -> None:
 
 def _acknowledgement_suffix(filled: dict[str, str]) -> str:
     """What was acknowledged is part of the key: the same form, sent again with an acknowledgement, is another write."""
-    named = filled.get("acknowledge", "").strip()
+    named = filled.get("acknowledge", "").strip() or filled.get("override", "").strip()
     return f"/{named}"[:100] if named else ""
 
 

@@ -221,7 +221,8 @@ def read_form(kind: NodeType, filled: Mapping[str, str], before: Mapping[str, st
     else:
         said = {name: value for name, value in said.items() if filled.get(name, "").strip() != before.get(name, "")}
     named = [id.strip() for id in filled.get("acknowledge", "").split(",") if id.strip()]
-    return said | ({"acknowledge": named} if named else {})
+    reason = filled.get("override", "").strip()
+    return said | ({"acknowledge": named} if named else {}) | ({"override": reason} if reason else {})
 
 
 def _read_value(one: Property, text: str) -> Any:
@@ -261,11 +262,15 @@ def _form(where: str, kind: NodeType, filled: Mapping[str, str], inside: h.Node,
         (_field(Property(name), filled.get(name, ""), name == "title") for name in _COMMON),
         _status(kind, filled.get("status", "")),
         (_field(one, filled.get(one.name, ""), False) for one in kind.properties),
-        _field(Property("acknowledge"), filled.get("acknowledge", ""), False)
-        if problem and problem.code == _GUARDRAIL
-        else None,
+        _rule_field(problem, filled) if problem and problem.code == _GUARDRAIL else None,
         h.button(type="submit")["Save"],
     ]
+
+
+def _rule_field(problem: Problem, filled: Mapping[str, str]) -> h.Fragment:
+    """The names of rules that may be acknowledged; of one that blocks, an admin's reason to override it."""
+    name = "acknowledge" if problem.field == "acknowledge" else "override"
+    return _field(Property(name), filled.get(name, ""), False)
 
 
 def _field(one: Property, value: str, required: bool) -> h.Fragment:

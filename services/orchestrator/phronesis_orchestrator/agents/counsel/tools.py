@@ -309,7 +309,7 @@ def describe_hits(hits: Iterable[RuleHit]) -> str:
     ids = ", ".join(f"`{hit.rule.id}`" for hit in others)
     return paragraphs(
         f"This is not allowed:\n{listed(map(_describe_hit, blocked))}" if blocked else "",
-        f"This goes against:\n{listed(map(_describe_hit, others))}\nTo do it all the same, acknowledge by name: {ids}."
+        f"This goes against:\n{listed(map(_describe_hit, others))}\nIt can be done once a person has approved that: {ids}."
         if others
         else "",
     )

@@ -10,11 +10,10 @@ from typing import Any
 from phronesis_contracts import Message, ModelUnavailable, Risk, ServiceError, Tool
 from phronesis_contracts.constitution.insight import CHECK_POLICY_TOOL, CheckPolicy, PolicyChecked, RuleHit
 from phronesis_contracts.constitution.session import START_SESSION_TOOL
-from phronesis_contracts.constitution.writes import GuardrailHit, NodeWrite
+from phronesis_contracts.constitution.writes import GuardrailHit
 from phronesis_contracts.episodes import MEMORY_QUERY_TOOL, MemoryFound
 from phronesis_contracts.tools import legal_name
 
-from ...approvals.policy import is_named
 from ...models.parsing import parse_draft
 from ...models.prompts import new_mark
 from ...models.reasoner import CallResult, Draft, Fault, Inquirer, Inquiry, Move, Reasoner, ToolCall, TurnContext
@@ -23,7 +22,7 @@ from ..cognition.preparation import decide_intent, prepare_plan, reflect_on_draf
 from ..executor import ExecutedCall, problem_result, risk_table
 from ..executor import ToolExecutor as OneHands
 from ..presentation import sanitize_answer
-from ..tools import MAX_ROUNDS, Gate, NotAdmitted, max_calls, may_use
+from ..tools import MAX_ROUNDS, Gate, max_calls, may_use
 from .questions import answer_by_rules
 from .tools import (
     STAGE,
@@ -44,11 +43,11 @@ _MEMORIES = frozenset({"session_start_v1", MEMORY_QUERY_TOOL.name})
 class CounselToolExecutor(OneHands):
     """Makes the tool calls of one turn."""
 
-    def __init__(self, running: TurnRun, desk: TurnTools, said: str) -> None:
+    def __init__(self, running: TurnRun, desk: TurnTools) -> None:
         more = {MEMORY_QUERY_TOOL.name: MEMORY_QUERY_TOOL} if may_use(desk.agent, MEMORY_QUERY_TOOL) else {}
         self.box = build_counsel_toolbox({**desk.tools, **more})
         self.gate = Gate(self.box, running.claim.who, max_calls(desk.agent))
-        self._care = _CounselHooks(running, desk, said, self.box.tools)
+        self._care = _CounselHooks(running, desk, self.box.tools)
         super().__init__(running, self.box, self.gate, self._care, risk_table(desk.tools.values()))
 
     @property
@@ -61,23 +60,21 @@ class CounselToolExecutor(OneHands):
         """What was refused by a rule, in the graph's own words."""
         return self._care.refusals
 
+    @property
+    def stopped(self) -> bool:
+        """Whether rules kept the turn from writing anything at all."""
+        return bool(self._care.refusals) and not self._care.written
+
 
 class _CounselHooks:
-    def __init__(self, running: TurnRun, desk: TurnTools, said: str, tools: Any) -> None:
-        self._running, self._desk, self._said, self._tools = running, desk, said, tools
+    def __init__(self, running: TurnRun, desk: TurnTools, tools: Any) -> None:
+        self._running, self._desk, self._tools = running, desk, tools
         self.hits: list[RuleHit] = []
         self.refusals: list[str] = []
+        self.written = False
 
     def check(self, request: Message) -> None:
-        acknowledged = request.acknowledge if isinstance(request, NodeWrite) else ()
-        if unsaid := [id for id in acknowledged if not self._named(id)]:
-            raise NotAdmitted(
-                "not_acknowledged", f"only the person acknowledges a rule, by naming it; not named: {', '.join(unsaid)}"
-            )
-
-    def _named(self, id: str) -> bool:
-        seen = self._desk.record.get(id)
-        return is_named(self._said, (id, seen.title) if seen is not None else (id,))
+        """Nothing: what breaks a rule needs a person's approval, which the executor asks for."""
 
     def phase(self, tool: Tool[Any, Any]) -> str:
         return _PHASE
@@ -97,6 +94,7 @@ class _CounselHooks:
                 await self._stopped(tool.name, made.request, made.problem["detail"])
             return problem_result(made.call, made.problem["code"], made.problem["detail"])
         assert made.answer is not None
+        self.written = self.written or tool.risk > Risk.READ
         self._desk.record.note(made.answer)
         if isinstance(made.answer, PolicyChecked) and isinstance(made.request, CheckPolicy):
             self.hits.extend(made.answer.hits)
@@ -117,6 +115,7 @@ log = logging.getLogger(__name__)
 _ENOUGH = 0.6
 """The share of a turn's time after which the model must answer with what there is."""
 _MODE = "counsel"
+NOTHING_WRITTEN = "Nothing was written."
 _LONGEST = 4_000
 """Characters of a message that are held against the rules before the model sees it."""
 
@@ -129,7 +128,7 @@ class CounselWork:
         self._running, self._reasoner, self._turn = running, reasoner, turn
         self._agent = turn.agent
         self._desk = desk
-        self._hands = CounselToolExecutor(running, desk, turn.user_text)
+        self._hands = CounselToolExecutor(running, desk)
         self._inquiry = Inquiry(_MODE, "", self._hands.box.definitions(), new_mark(turn))
         self._due = time.monotonic() + _ENOUGH * running.seconds
 
@@ -144,6 +143,8 @@ class CounselWork:
             draft = await self._rewritten("answer.cites", Fault(draft.model_dump_json(), wrong)) or draft
         rules = describe_hits(self._hands.hits)
         refused = "" if rules else "\n".join(self._hands.refusals)
+        if self._hands.stopped:  # whatever the model says of it: it may say that it is done
+            return paragraphs(NOTHING_WRITTEN, rules, refused)
         if draft is None:
             return paragraphs(rules, refused) or None
         return paragraphs(sanitize_answer(self._desk.record.kept(draft.answer)), rules, refused)
