@@ -58,6 +58,7 @@ TOOLS = {
     "helm": Tool("helm.sh/helm/v3/cmd/helm", "v3.19.0"),
     "compose": Tool("github.com/docker/compose/v2/cmd", "v2.40.3"),
     "promtool": Tool("github.com/prometheus/prometheus/cmd/promtool", "v0.313.5"),
+    "kind": Tool("sigs.k8s.io/kind", "v0.33.0"),
     "etcd": Tool("go.etcd.io/etcd/server/v3", "v3.7.3"),
     "kube-apiserver": Tool("k8s.io/kubernetes/cmd/kube-apiserver", f"v{_KUBERNETES}", "k8s.io/kubernetes", _VERSION),
     "kube-controller-manager": Tool(

@@ -5,24 +5,26 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
 import yaml
 
-from scripts import custom_resources, helm
+from phronesis_contracts.service import SERVICES
+from scripts import custom_resources, helm, kind
 from scripts.chart import Object, name
 from tests.support.bus import eventually
 from tests.support.cases import for_each
-from tests.support.chart import BUILD_SECONDS, RELEASE, rendered, workload, workloads
+from tests.support.chart import BUILD_SECONDS, RELEASE, rendered, secret_keys, workload, workloads
 from tests.support.control_plane import Cluster, Refused, control_plane, missing
 
 pytestmark = [
     pytest.mark.verify,
-    pytest.mark.any_store,
     pytest.mark.timeout(BUILD_SECONDS),
     pytest.mark.skipif(bool(missing()), reason="needs etcd, kube-apiserver and kube-controller-manager: make kubernetes"),
 ]
@@ -60,16 +62,14 @@ async def cluster(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Clu
 
 
 def _established(cluster: Cluster, definition: Object) -> bool:
-    conditions = cluster.find(definition, "").get("status", {}).get("conditions", ())
-    return {"type": "Established", "status": "True"}.items() <= next(
-        (each for each in conditions if each["type"] == "Established"), {}
-    ).items()
+    conditions = cluster.find(definition, "").get("status", {}).get("conditions") or ()
+    return any((each["type"], each["status"]) == ("Established", "True") for each in conditions)
 
 
-async def limit(cluster: Cluster, namespace: str) -> None:
-    """Let the quota hold in a namespace: it does once a controller has counted what is there."""
-    cluster.apply(QUOTA, namespace)
-    await eventually(lambda: cluster.find(QUOTA, namespace).get("status", {}).get("hard"))
+async def limit(cluster: Cluster, namespace: str, quota: Object = QUOTA) -> None:
+    """Let a quota hold in a namespace: it does once a controller has counted what is there."""
+    cluster.apply(quota, namespace)
+    await eventually(lambda: bool(cluster.find(quota, namespace).get("status", {}).get("hard")))
 
 
 def install(cluster: Cluster, namespace: str, values: str, *changes: str) -> None:
@@ -130,6 +130,12 @@ def complaints(cluster: Cluster, namespace: str) -> list[str]:
     return [f"{each['involvedObject']['name']}: {each['message']}" for each in events if each["reason"] == "FailedCreate"]
 
 
+def gateway_pod(**more: Any) -> Object:
+    """A pod as the gateway's, with changes, that any namespace has an account for."""
+    spec = {**workload("small", "gateway").pod, "serviceAccountName": "default", **more}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "gateway"}, "spec": spec}
+
+
 @pytest.fixture
 def namespace(cluster: Cluster) -> str:
     """A namespace of the test's own, which admits pods within the standard `restricted` alone."""
@@ -177,24 +183,36 @@ async def test_helm_installs_it_and_the_controllers_make_every_pod(values: str, 
     assert complaints(cluster, namespace) == []
 
 
+async def test_a_quota_of_processor_limits_needs_defaults_beside_it(cluster: Cluster, namespace: str) -> None:
+    processors: Object = {**QUOTA, "spec": {"hard": {"limits.cpu": "100"}}}
+    defaults = [{"type": "Container", "default": {"cpu": "2"}}]
+    range_of: Object = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "all"}, "spec": {"limits": defaults}}
+    await limit(cluster, namespace, processors)
+    with pytest.raises(Refused, match=r"must specify limits\.cpu"):
+        cluster.create_pod(gateway_pod(), namespace)
+    cluster.apply(range_of, namespace)
+    install(cluster, namespace, "small")
+    await eventually(lambda: not missing_pods(cluster, namespace))
+
+
 @pytest.mark.parametrize(
-    ("change", "component"),
+    ("change", "changed"),
     [
-        ("image.tag=9.9.9", "gateway"),
-        ("image.tag=9.9.9", "migrate"),
-        ("services.gateway.replicas=2", "gateway"),
-        ("services.memory.resources.limits.memory=2Gi", "memory"),
-        ("nats.resources.limits.memory=600Mi", "nats"),
+        ("image.tag=9.9.9", {*SERVICES, "declare", "migrate"}),
+        ("services.gateway.replicas=2", {"gateway"}),
+        ("services.memory.resources.limits.memory=2Gi", {"memory"}),
+        ("nats.resources.limits.memory=600Mi", {"nats"}),
     ],
 )
 async def test_an_upgrade_is_admitted_and_its_pods_are_made(
-    change: str, component: str, cluster: Cluster, namespace: str
+    change: str, changed: set[str], cluster: Cluster, namespace: str
 ) -> None:
     install(cluster, namespace, "small")
     await eventually(lambda: not missing_pods(cluster, namespace))
     before = generations(cluster, namespace)
     install(cluster, namespace, "small", change)
-    assert {each for each in generations(cluster, namespace).items() ^ before.items() if component in each[0]}
+    after = generations(cluster, namespace)
+    assert {name.split("-")[1] for name, _ in after.items() - before.items()} == changed
     await eventually(lambda: not missing_pods(cluster, namespace))
     assert complaints(cluster, namespace) == []
 
@@ -242,7 +260,8 @@ async def test_a_release_may_have_a_name_of_43_letters_and_no_more(cluster: Clus
 async def test_an_uninstalled_release_leaves_the_volumes_alone(cluster: Cluster, namespace: str) -> None:
     install(cluster, namespace, "small")
     claims = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims"
-    await eventually(lambda: len(cluster.items(claims)) == 4)
+    of_release = {"labelSelector": f"app.kubernetes.io/instance={RELEASE}"}
+    await eventually(lambda: len(cluster.items(claims, **of_release)) == 4)
     done = cluster.helm("uninstall", "-n", namespace, RELEASE)
     assert done.ok, done.errors
     kinds = (
@@ -251,23 +270,36 @@ async def test_an_uninstalled_release_leaves_the_volumes_alone(cluster: Cluster,
         "/apis/batch/v1/namespaces/{}/jobs",
     )
     await eventually(lambda: not any(cluster.items(kind.format(namespace)) for kind in kinds))
-    assert len(cluster.items(claims)) == 4
+    assert len(cluster.items(claims, **of_release)) == 4
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="needs kubectl")
+def test_the_secret_that_the_page_makes_has_every_key_that_a_pod_mounts(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(cluster.kubeconfig))
+    monkeypatch.setattr(kind, "CONTEXT", "tests")
+    kind.prepare(tmp_path / "secrets")
+    made = cluster.get(f"/api/v1/namespaces/{kind.NAMESPACE}/secrets/phronesis")["data"]
+    needed = {
+        key for found in rendered("small", "models.groq=true", "models.model=true") for key in secret_keys(found, "phronesis")
+    }
+    assert needed - set(made) == set()
+    assert {key for key in needed if not made[key]} == {"groq.key", "model.key"}
+    labels = cluster.get(f"/api/v1/namespaces/{kind.NAMESPACE}")["metadata"]["labels"]
+    assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
 
 
 async def test_the_server_refuses_what_the_chart_must_not_have(cluster: Cluster, namespace: str) -> None:
-    def pod(**more: Any) -> Object:
-        spec = {**workload("small", "gateway").pod, "serviceAccountName": "default", **more}
-        return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "changed"}, "spec": spec}
-
-    assert cluster.create_pod(pod(), namespace) == []
+    assert cluster.create_pod(gateway_pod(), namespace) == []
     with pytest.raises(Refused, match="violates PodSecurity"):
-        cluster.create_pod(pod(hostNetwork=True), namespace)
+        cluster.create_pod(gateway_pod(hostNetwork=True), namespace)
     with pytest.raises(Refused, match="unknown field"):
-        cluster.create_pod(pod(replica=2), namespace)
+        cluster.create_pod(gateway_pod(replica=2), namespace)
     await limit(cluster, namespace)
     without = [{**each, "resources": {}} for each in workload("small", "gateway").containers]
     with pytest.raises(Refused, match="must specify"):
-        cluster.create_pod(pod(containers=without, initContainers=[]), namespace)
+        cluster.create_pod(gateway_pod(containers=without, initContainers=[]), namespace)
 
 
 def test_the_server_warns_of_what_grows_old(cluster: Cluster, namespace: str) -> None:
