@@ -1,6 +1,6 @@
 # Targets with a line each: `make`. Everything runs in .venv, which `make setup` fills with what requirements.lock says.
 .DEFAULT_GOAL := help
-.PHONY: help setup model dist demo up test verify test-stores unit check chaos faults injections bench evals docs site requirements new-service lock sbom fmt
+.PHONY: help setup model dist demo up test verify test-stores kubernetes kind unit check chaos faults injections bench evals docs site requirements new-service lock sbom fmt
 
 UV_VERSION := 0.13.9
 BIN := .venv/bin
@@ -59,6 +59,14 @@ verify: setup model  ## What `make test` leaves out: the rest, more examples of 
 test-stores: setup  ## What touches a graph or a vector store, on real Neo4j and Weaviate servers
 	$(BIN)/python -m tests.support.production
 	PHRONESIS_STORES=production $(PYTEST) tests/stores tests/integration tests/e2e $(SPLIT) --durations=25
+
+# Building the control plane takes minutes, once; then `make verify` runs these tests too, and without it skips them.
+kubernetes: setup  ## The chart on a real API server with its controllers: installed, upgraded, rolled back (Go 1.26)
+	$(BIN)/python -m scripts.tools helm etcd kube-apiserver kube-controller-manager
+	$(QUICK) tests/kubernetes
+
+kind: setup  ## The chart on a cluster of kind: a conversation outlives a killed pod and an upgrade (Docker, kubectl, Go 1.26)
+	$(BIN)/python -m scripts.kind
 
 unit: setup  ## The tests that need nothing but Python, in about a minute
 	$(QUICK) tests/unit tests/contract $(SPLIT) -m "not verify"

@@ -60,12 +60,26 @@ def schema(api_version: str, kind: str) -> dict[str, Any] | None:
     source = SOURCES.get((api_version, kind))
     if source is None:
         return None
-    definition = yaml.safe_load(_fetched(source).read_text())
+    definition = _definition(source)
     wanted = api_version.partition("/")[2]
     found = next(v["schema"]["openAPIV3Schema"] for v in definition["spec"]["versions"] if v["name"] == wanted)
     closed: dict[str, Any] = _closed(found)
     closed["properties"]["metadata"] = {"type": "object"}
     return closed
+
+
+def definitions() -> list[dict[str, Any]]:
+    """The definition of every kind of `SOURCES`, as a cluster takes it.
+
+    Raises:
+        SchemaMissing: one is in no cache, and cannot be fetched.
+    """
+    return [_definition(source) for source in SOURCES.values()]
+
+
+def _definition(source: Source) -> dict[str, Any]:
+    made: dict[str, Any] = yaml.safe_load(_fetched(source).read_text())
+    return made
 
 
 def _closed(node: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from importlib.util import find_spec
 
 import pytest
 import yaml
@@ -79,6 +80,22 @@ def test_images_have_a_version_and_ours_one_registry_and_one_tag(values: str) ->
     for _, text in images:
         tag = text.rpartition(":")[2]
         assert tag[0].isdigit(), f"{text} names no version"
+
+
+def test_each_program_of_ours_is_one_that_its_image_has(values: str) -> None:
+    programs = {
+        command[2]
+        for found in workloads(values)
+        for command in (each.get("command", ["elsewhere"]) for each in found.containers)
+        if command[:2] == ["python", "-m"]
+    }
+    assert {name for name in programs if not _runs(name)} == set()
+    assert len(programs) == len(SERVICES) + 3
+
+
+def _runs(name: str) -> bool:
+    found = find_spec(name)
+    return found is not None and (found.submodule_search_locations is None or find_spec(f"{name}.__main__") is not None)
 
 
 def test_a_rollout_takes_no_copy_away_before_another_is_there(values: str) -> None:

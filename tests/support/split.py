@@ -42,7 +42,7 @@ VERIFIED = ("questions", "console")
 """Folders of `tests` that belong to `make verify` as a whole."""
 SPEEDS = ("not verify", "verify")
 """What `-m` says of the two."""
-_ORDER = ("chaos", "e2e", "console", "integration", "stores", "questions", "contract", "unit")
+_ORDER = ("chaos", "e2e", "console", "integration", "kubernetes", "stores", "questions", "contract", "unit")
 _AFTER_ALL_STORIES = "test_what_the_logs_hold"
 _WHOLE_MODULE = re.compile(r"^pytestmark = (\[\s*)?pytest\.mark\.verify\b", re.MULTILINE)
 _SOME = re.compile(r"\bmark\.verify\b")

@@ -80,3 +80,25 @@ def test_without_go_a_tool_is_missing_and_nothing_is_left(tmp_path: Path, monkey
     with pytest.raises(tools.Missing, match="no Go"):
         tools.program("compose")
     assert [path.name for path in (tmp_path / "phronesis" / "tools").iterdir()] == ["compose.lock"]
+
+
+def test_parts_that_are_published_apart_are_taken_at_the_version_of_the_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setitem(tools.TOOLS, "part", tools.Tool("whole.example/whole/cmd/part", "v1.5.2", staged="whole.example/whole"))
+    go, said = tmp_path / "go", tmp_path / "said"
+    go.write_text(
+        f"""#!/bin/sh
+echo "$@" >> {said}
+case "$*" in
+    "mod download"*) echo '{{"GoMod": "/whole.mod"}}' ;;
+    "mod edit -json /whole.mod") echo '{{"Replace": [{{"Old": {{"Path": "whole.example/api"}}}}]}}' ;;
+    build*) touch program ;;
+esac
+"""
+    )
+    go.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert tools.program("part").name == "part-v1.5.2"
+    assert "mod edit -replace=whole.example/api=whole.example/api@v0.5.2" in said.read_text().splitlines()

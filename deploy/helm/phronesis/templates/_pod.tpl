@@ -74,8 +74,24 @@ metadata:
 automountServiceAccountToken: false
 {{- end }}
 
-{{/* The volume of a store. Argument: the root of the store's chart. */}}
+{{/*
+The volume of a store. A StatefulSet takes no other size or class later: the cluster would refuse it after the Deployments had
+been changed, so the rendering stops here before anything is. Argument: the root of the store's chart.
+*/}}
 {{- define "phronesis.claim" -}}
+{{- $store := .Chart.Name }}
+{{- $wanted := .Values.storage }}
+{{- $release := lookup "apps/v1" "StatefulSet" .Release.Namespace (printf "%s-%s" .Release.Name $store) }}
+{{- range dig "spec" "volumeClaimTemplates" list $release }}
+{{- $size := .spec.resources.requests.storage }}
+{{- if hasSuffix "Ti" $size }}{{ $size = printf "%dGi" (trimSuffix "Ti" $size | int | mul 1024) }}{{ end }}
+{{- $stands := dict "size" $size "className" (.spec.storageClassName | default "") }}
+{{- range $name, $value := $stands }}
+{{- if ne $value (get $wanted $name) }}
+{{- fail (printf "%s.storage.%s is %q in this release and cannot become %q: keep the value, and grow the volume by its claim (kubectl edit pvc)" $store $name $value (get $wanted $name)) }}
+{{- end }}
+{{- end }}
+{{- end -}}
 - metadata:
     name: data
   spec:
