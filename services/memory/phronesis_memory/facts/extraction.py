@@ -614,7 +614,7 @@ def _statement(found: Found, language: Language) -> Statement | None:
     if not thing or thing.casefold() in language.words("empty") or len(thing) > _LONGEST or len(found.predicate) > 100:
         return None
     if found.predicate != NOTED and (
-        _is_no_object(thing, found.predicate, language) or _names_somebody(found.predicate, language)
+        _is_no_object(thing, found.predicate, language, negated=found.negated) or _names_somebody(found.predicate, language)
     ):
         return None
     known = predicate_of(found.predicate)
@@ -631,10 +631,12 @@ def _statement(found: Found, language: Language) -> Statement | None:
 
 
 _PLACES = ("works at", "works in", "lives in", "is from", "born in")
+_WORDS_OF_A_THING = 8
+"""Words of an object that is a thing or a value; what is longer runs on into something else."""
 _NAMES_A_LIST = re.compile(r":(?!\d)")
 
 
-def _is_no_object(thing: str, predicate: str, language: Language) -> bool:
+def _is_no_object(thing: str, predicate: str, language: Language, *, negated: bool) -> bool:
     """Whether what stands for an object is a clause, a list behind a colon, a time, or has another thing behind it.
 
     The sentence is kept as it was said then.
@@ -646,6 +648,10 @@ def _is_no_object(thing: str, predicate: str, language: Language) -> bool:
         return predicate_of(predicate).thing  # has our daughter Frieda; who keeps the house
     if predicate_of(predicate).kind is FactKind.PREFERENCE and words[0].isdigit():
         return True  # I like it, 3 hours a day
+    if negated and predicate == "has" and not any(word in language.relations for word in words):
+        return True  # my knee is bad, so no jumping
+    if len(words) > (_WORDS_OF_A_THING if predicate_of(predicate).thing or predicate.endswith(IS) else _MOST):
+        return True
     clause = words[0] in language.words("subjects") or _verb_in(thing, language) is not None
     timed = predicate in _PLACES and (words[0] in language.words("when_openings") or words[-1] in language.words("ago"))
     another = any(one.endswith(",") and after in language.words("my") for one, after in pairwise(words))
@@ -671,18 +677,28 @@ def _verb_in(thing: str, language: Language) -> int | None:
     return None
 
 
+def _before_comma(thing: str) -> str:
+    """An object up to the comma behind which something else is told; a place may go on: Oxford, Ohio; Mill Lane 3, York."""
+    first, *more = thing.split(", ")
+    for one in more:
+        if not (one[:1].isupper() or one[:1].isdigit()):
+            break
+        first = f"{first}, {one}"
+    return first
+
+
 def _without_the_rest(thing: str, language: Language) -> str:
     """An object without the clause that goes on behind it: a Skoda, and it needs a service."""
     joins = {*language.words("conjunctions"), *language.words("lists")}
-    words = thing.split()
-    end = _verb_in(thing, language) or len(words)
+    words = _before_comma(thing).split()
+    end = _verb_in(" ".join(words), language) or len(words)
     going = {*language.words("going_on"), *language.words("happened")}
     for at in range(1, end):
         if words[at].casefold() in going and (words[at - 1].casefold() in joins or words[at - 1].endswith(",")):
             end = at
             break
     if end == len(words):
-        return thing
+        return " ".join(words)
     while end and not words[end - 1].endswith(",") and words[end - 1].casefold() not in joins:
         end -= 1
     while end and words[end - 1].casefold() in joins:
