@@ -112,7 +112,7 @@ docs: setup  ## Write the generated documents, schemas and tables anew
 	$(BIN)/python -m scripts.requirements --write
 	$(BIN)/python -m scripts.licences --write
 
-sbom: setup  ## The bill of materials of a release, with licences and hashes: dist/sbom.cdx.json
+sbom: setup integrations  ## The bill of materials of a release, with licences and hashes: dist/sbom.cdx.json
 	$(BIN)/python -m scripts.sbom
 
 site: setup  ## Build the website of the documentation into site/; a broken link or a page that is not in the index fails
@@ -134,4 +134,4 @@ lock: setup  ## Resolve the dependencies anew into requirements.lock
 	$(UV) lock -q
 	$(UV) export -q --no-emit-workspace --all-packages --all-extras --no-extra model --all-groups --no-header --no-annotate -o requirements.lock
 	$(UV) pip compile -q --generate-hashes --no-header --no-annotate -o $(MODEL_LOCK) $(MODEL_LOCK:.lock=.in)
-	$(UV) pip compile -q --generate-hashes --no-header --no-annotate $(OURS:%=--no-emit-package %) -o $(INTEGRATIONS_LOCK) $(INTEGRATIONS_LOCK:.lock=.in)
+	$(UV) pip compile -q --generate-hashes --no-header --no-annotate $(OURS:%=--no-emit-package %) -c requirements.lock -o $(INTEGRATIONS_LOCK) $(INTEGRATIONS_LOCK:.lock=.in)
