@@ -95,7 +95,7 @@ def build_packages(out: Path, *options: str) -> None:
     Raises:
         subprocess.CalledProcessError: a package cannot be built.
     """
-    build = [Path(sys.executable).with_name("uv"), "build", "--quiet", "--out-dir", out]
+    build: list[str | Path] = [Path(sys.executable).with_name("uv"), "build", "--quiet", "--out-dir", out]
     subprocess.run([*build, *options, "--all-packages"], cwd=ROOT, check=True)
     for project in sorted(ROOT.glob(INTEGRATIONS)):
         subprocess.run([*build, *(one for one in options if one != "--clear"), project.parent], cwd=ROOT, check=True)

@@ -255,8 +255,8 @@ def _read_projects(patterns: Iterable[str]) -> list[dict[str, Any]]:
 
 def list_frameworks() -> set[str]:
     """Names of the packages of others that the integrations ask for."""
-    asked = {canonicalize_name(Requirement(line).name) for one in _read_projects(INTEGRATIONS) for line in one["dependencies"]}
-    return asked - {"phronesis"}
+    asked = (Requirement(line).name for one in _read_projects(INTEGRATIONS) for line in one["dependencies"])
+    return {str(canonicalize_name(name)) for name in asked if name != "phronesis"}
 
 
 def is_needed(need: Requirement, extra: str) -> bool:
