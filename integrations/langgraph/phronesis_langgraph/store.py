@@ -22,7 +22,7 @@ from langgraph.store.base import (
     validate_op_namespace,
 )
 
-from phronesis import AsyncClient, Client
+from phronesis import AsyncClient, Client, batches
 from phronesis.aio import Memory as AsyncMemory
 from phronesis_contracts import NotFound
 from phronesis_contracts.memories import FoundMemories, Memory, MemoryPage, Metadata, NewMemory
@@ -33,8 +33,6 @@ T = TypeVar("T")
 
 _AT_ONCE = 16
 """Reads of one batch that are under way together."""
-_MOST_ADDED, _MOST_BYTES = 500, 700_000
-"""What one call may add."""
 _MOST_DELETED = 100
 _MOST_FOUND = 100
 _PAGE = 200
@@ -122,7 +120,7 @@ class PhronesisStore(BaseStore):
         last = {(op.namespace, op.key): op for op in ops if isinstance(op, PutOp)}
         kept = [make_memory(op, self._fields) for op in last.values() if op.value is not None]
         gone = [make_id(*place) for place, op in last.items() if op.value is None]
-        for some in _portions(kept):
+        for some in batches(kept):
             await memory.add(some, wait=self._wait)
         for start in range(0, len(gone), _MOST_DELETED):
             await memory.delete(gone[start : start + _MOST_DELETED])
@@ -236,18 +234,3 @@ async def _list_namespaces(memory: AsyncMemory | _Blocking, op: ListNamespacesOp
     found = {item.namespace for item in await _list(memory, filter_of(plain_prefix(conditions)))}
     kept = {one[: op.max_depth] for one in found if all(is_under(one, condition) for condition in conditions)}
     return sorted(kept)[op.offset : op.offset + op.limit]
-
-
-def _portions(memories: Iterable[NewMemory]) -> Iterable[list[NewMemory]]:
-    """Memories in portions that one call may add."""
-    some: list[NewMemory] = []
-    size = 0
-    for one in memories:
-        bytes_ = len(one.model_dump_json().encode())
-        if some and (len(some) == _MOST_ADDED or size + bytes_ > _MOST_BYTES):
-            yield some
-            some, size = [], 0
-        some.append(one)
-        size += bytes_
-    if some:
-        yield some

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 from agents.items import TResponseInputItem
 from agents.memory import SessionSettings
 
-from phronesis import AsyncClient
+from phronesis import AsyncClient, batches
 from phronesis_contracts.memories import Memory, NewMemory
 
 _ITEM = "openai_agents_item"
 _MOST_TEXT = 20_000
 """Characters of a memory's text; the item itself is kept whole."""
-_MOST_ADDED, _MOST_BYTES = 500, 700_000
-"""What one call may add."""
 _PAGE = 100
 """Items of a page, and of one deletion."""
 
@@ -70,7 +68,7 @@ class PhronesisSession:
         Raises:
             ServiceError: Phronesis refuses or is away.
         """
-        for some in _portions([_make(item, self._next_moment()) for item in items]):
+        for some in batches([_make(item, self._next_moment()) for item in items]):
             await self._memory.add(some, conversation_id=self.session_id, user_id=self._user_id)
 
     async def pop_item(self) -> TResponseInputItem | None:
@@ -137,18 +135,3 @@ def _texts(item: Mapping[str, Any]) -> Iterator[str]:
                 yield text
             case list(parts):
                 yield from (str(part["text"]) for part in parts if isinstance(part, Mapping) and part.get("text"))
-
-
-def _portions(memories: Iterable[NewMemory]) -> Iterator[Sequence[NewMemory]]:
-    """Memories in portions that one call may add."""
-    some: list[NewMemory] = []
-    size = 0
-    for one in memories:
-        bytes_ = len(one.model_dump_json().encode())
-        if some and (len(some) == _MOST_ADDED or size + bytes_ > _MOST_BYTES):
-            yield some
-            some, size = [], 0
-        some.append(one)
-        size += bytes_
-    if some:
-        yield some

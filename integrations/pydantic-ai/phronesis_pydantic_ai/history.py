@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 from pydantic_ai.messages import (
@@ -15,14 +15,12 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from phronesis import AsyncClient
+from phronesis import AsyncClient, batches
 from phronesis_contracts.memories import Memory, NewMemory
 
 _MARK, _MESSAGE = "pydantic_ai", "pydantic_ai_message"
 _MOST_TEXT = 20_000
 """Characters of a memory's text; the message itself is kept whole."""
-_MOST_ADDED, _MOST_BYTES = 500, 700_000
-"""What one call may add."""
 _PAGE = 100
 """Messages of a page, and of one deletion."""
 
@@ -67,7 +65,7 @@ class PhronesisHistory:
         Raises:
             ServiceError: Phronesis refuses or is away.
         """
-        for some in _portions([_make(message, self._next_moment()) for message in messages]):
+        for some in batches([_make(message, self._next_moment()) for message in messages]):
             await self._memory.add(some, conversation_id=self.conversation_id, user_id=self._user_id)
 
     async def clear(self) -> None:
@@ -126,18 +124,3 @@ def _texts(message: ModelMessage) -> Iterator[str]:
                 yield f"{part.tool_name} {part.args_as_json_str()}"
             case ToolReturnPart():
                 yield part.model_response_str()
-
-
-def _portions(memories: Iterable[NewMemory]) -> Iterator[Sequence[NewMemory]]:
-    """Memories in portions that one call may add."""
-    some: list[NewMemory] = []
-    size = 0
-    for one in memories:
-        bytes_ = len(one.model_dump_json().encode())
-        if some and (len(some) == _MOST_ADDED or size + bytes_ > _MOST_BYTES):
-            yield some
-            some, size = [], 0
-        some.append(one)
-        size += bytes_
-    if some:
-        yield some
