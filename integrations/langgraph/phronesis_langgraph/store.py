@@ -97,7 +97,8 @@ class PhronesisStore(BaseStore):
 
     def close(self) -> None:
         """Close the connections of the blocking calls."""
-        self._client.close()
+        if "_client" in vars(self):
+            self._client.close()
 
     async def aclose(self) -> None:
         """Close the connections that this event loop has opened."""

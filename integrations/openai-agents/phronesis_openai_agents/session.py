@@ -13,7 +13,8 @@ from agents.memory import SessionSettings
 from phronesis import AsyncClient, batches
 from phronesis_contracts.memories import Memory, NewMemory
 
-_ITEM = "openai_agents_item"
+_MARK, _ITEM = "openai_agents", "openai_agents_item"
+"""What marks an item among the other messages of a conversation, and where it is kept whole."""
 _MOST_TEXT = 20_000
 """Characters of a memory's text; the item itself is kept whole."""
 _PAGE = 100
@@ -104,10 +105,6 @@ class PhronesisSession:
         """Now, and later than the item before: a list of memories is ordered by when they were said."""
         self._last = max(datetime.now(UTC), self._last + timedelta(microseconds=1))
         return self._last
-
-
-_MARK = "openai_agents"
-"""What marks an item among the other messages of a conversation."""
 
 
 def _make(item: TResponseInputItem, at: datetime) -> NewMemory:

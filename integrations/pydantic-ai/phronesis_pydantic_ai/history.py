@@ -19,6 +19,7 @@ from phronesis import AsyncClient, batches
 from phronesis_contracts.memories import Memory, NewMemory
 
 _MARK, _MESSAGE = "pydantic_ai", "pydantic_ai_message"
+"""What marks a message of an agent among the others of a conversation, and where it is kept whole."""
 _MOST_TEXT = 20_000
 """Characters of a memory's text; the message itself is kept whole."""
 _PAGE = 100
