@@ -1,6 +1,6 @@
 # Targets with a line each: `make`. Everything runs in .venv, which `make setup` fills with what requirements.lock says.
 .DEFAULT_GOAL := help
-.PHONY: help setup model dist demo up test verify test-stores kubernetes kind unit check chaos faults injections bench evals docs site requirements new-service lock sbom fmt
+.PHONY: help setup model integrations dist demo up test verify test-stores kubernetes kind unit check chaos faults injections bench evals docs site requirements new-service lock sbom fmt
 
 UV_VERSION := 0.13.9
 BIN := .venv/bin
@@ -12,6 +12,11 @@ MODEL_READY := .venv-model/.ready
 MODEL_LOCK := deploy/local/requirements-model.lock
 # Built for any processor with AVX2: a virtual machine may name instructions, such as AMX, that it then refuses.
 MODEL_BUILD := --config-settings-package llama-cpp-python:cmake.args=-DGGML_NATIVE=OFF
+INTEGRATIONS := $(sort $(wildcard integrations/*/pyproject.toml))
+INTEGRATIONS_READY := .venv-integrations/.ready
+INTEGRATIONS_LOCK := integrations/requirements.lock
+# Packages of the repository, which its locks do not name.
+OURS := phronesis phronesis-contracts $(INTEGRATIONS:integrations/%/pyproject.toml=phronesis-%)
 PYTEST := $(BIN)/python -m pytest
 # One module alone needs the plugin of schemathesis, which takes seconds to load in each process.
 QUICK := $(PYTEST) -p no:schemathesis
@@ -39,6 +44,14 @@ $(MODEL_READY): $(MODEL_LOCK) | $(READY)
 	VIRTUAL_ENV=$(CURDIR)/.venv-model $(BIN)/uv pip sync -q --require-hashes $(MODEL_BUILD) $(MODEL_LOCK)
 	@touch $@
 
+integrations: $(INTEGRATIONS_READY)  ## Make .venv-integrations with the integrations and the frameworks that they are for
+
+$(INTEGRATIONS_READY): $(INTEGRATIONS_LOCK) $(INTEGRATIONS) | $(READY)
+	@test -x .venv-integrations/bin/python || $(BIN)/python -m venv --without-pip .venv-integrations
+	VIRTUAL_ENV=$(CURDIR)/.venv-integrations $(BIN)/uv pip sync -q --require-hashes $(INTEGRATIONS_LOCK)
+	VIRTUAL_ENV=$(CURDIR)/.venv-integrations $(BIN)/uv pip install -q --no-deps $(foreach m,libs/contracts/ libs/client/ $(dir $(INTEGRATIONS)),-e $(m))
+	@touch $@
+
 dist: setup  ## Build what is published: wheels and source distributions of all packages, and the TypeScript client
 	$(BIN)/python -m scripts.distribution
 
@@ -51,7 +64,7 @@ up: setup  ## Start the embedded stack and stay with it (Ctrl-C stops it)
 test: setup  ## The tests of every change, on the real embedded servers, within eight minutes
 	$(QUICK) tests $(SPLIT) -m "not verify" --durations=25
 
-verify: setup model  ## What `make test` leaves out: the rest, more examples of each property, and the production stores
+verify: setup model integrations  ## What `make test` leaves out: the rest, more examples of each property, and the production stores
 	$(QUICK) tests/unit tests/contract $(SPLIT) -m hypothesis --hypothesis-profile=thorough
 	$(PYTEST) tests $(SPLIT) -m verify --durations=25
 	@$(MAKE) --no-print-directory test-stores
@@ -71,10 +84,11 @@ kind: setup  ## The chart on a cluster of kind: a conversation outlives a killed
 unit: setup  ## The tests that need nothing but Python, in about a minute
 	$(QUICK) tests/unit tests/contract $(SPLIT) -m "not verify"
 
-check: setup  ## Formatting, lint, types, import rules, generated documents, the chart, licences, the site, the API (with npm)
+check: setup integrations  ## Formatting, lint, types, import rules, generated documents, the chart, licences, the site, the API (with npm)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy $(CHECKED)
+	$(BIN)/mypy --python-executable .venv-integrations/bin/python integrations
 	$(BIN)/lint-imports
 	$(BIN)/python -m scripts.documents --check
 	$(BIN)/python -m scripts.requirements --check
@@ -106,7 +120,7 @@ docs: setup  ## Write the generated documents, schemas and tables anew
 	$(BIN)/python -m scripts.requirements --write
 	$(BIN)/python -m scripts.licences --write
 
-sbom: setup  ## The bill of materials of a release, with licences and hashes: dist/sbom.cdx.json
+sbom: setup integrations  ## The bill of materials of a release, with licences and hashes: dist/sbom.cdx.json
 	$(BIN)/python -m scripts.sbom
 
 site: setup  ## Build the website of the documentation into site/; a broken link or a page that is not in the index fails
@@ -128,3 +142,4 @@ lock: setup  ## Resolve the dependencies anew into requirements.lock
 	$(UV) lock -q
 	$(UV) export -q --no-emit-workspace --all-packages --all-extras --no-extra model --all-groups --no-header --no-annotate -o requirements.lock
 	$(UV) pip compile -q --generate-hashes --no-header --no-annotate -o $(MODEL_LOCK) $(MODEL_LOCK:.lock=.in)
+	$(UV) pip compile -q --generate-hashes --no-header --no-annotate $(OURS:%=--no-emit-package %) -c requirements.lock -o $(INTEGRATIONS_LOCK) $(INTEGRATIONS_LOCK:.lock=.in)

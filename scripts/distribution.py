@@ -24,7 +24,15 @@ CONSTRAINTS = "constraints.txt"
 NPM = "npm"
 """The folder of the TypeScript client's archive: pip would take one beside the wheels for a Python package."""
 TYPESCRIPT = ROOT / "clients" / "typescript"
-MEMBERS = ("libs/*/pyproject.toml", "services/*/pyproject.toml", "deploy/*/pyproject.toml", "samples/pyproject.toml")
+INTEGRATIONS = "integrations/*/pyproject.toml"
+"""Packages outside the workspace, so that its lock does not have the frameworks that they are for."""
+MEMBERS = (
+    "libs/*/pyproject.toml",
+    "services/*/pyproject.toml",
+    "deploy/*/pyproject.toml",
+    "samples/pyproject.toml",
+    INTEGRATIONS,
+)
 _PROJECT = r'^version = "(.+)"$'
 _INNER = r'"phronesis[\w-]*(?:\[[\w,]+\])?==([^"]+)"'
 PLACES = {
@@ -77,14 +85,29 @@ def constraints(lock: str) -> str:
     return "".join(f"{match[0].rstrip(' ' + chr(92))}\n" for match in re.finditer(r"^\S+==.*$", lock, re.MULTILINE))
 
 
+def build_packages(out: Path, *options: str) -> None:
+    """Build every Python package into a folder.
+
+    Args:
+        out: the folder.
+        options: of `uv build`, for all packages of the workspace, which come first.
+
+    Raises:
+        subprocess.CalledProcessError: a package cannot be built.
+    """
+    build: list[str | Path] = [Path(sys.executable).with_name("uv"), "build", "--quiet", "--out-dir", out]
+    subprocess.run([*build, *options, "--all-packages"], cwd=ROOT, check=True)
+    for project in sorted(ROOT.glob(INTEGRATIONS)):
+        subprocess.run([*build, *(one for one in options if one != "--clear"), project.parent], cwd=ROOT, check=True)
+
+
 def build(out: Path) -> None:
     """Build everything into a folder, which is emptied first.
 
     Raises:
         subprocess.CalledProcessError: a package cannot be built.
     """
-    uv = Path(sys.executable).with_name("uv")
-    subprocess.run([uv, "build", "--quiet", "--clear", "--all-packages", "--out-dir", out], cwd=ROOT, check=True)
+    build_packages(out, "--clear")
     shutil.rmtree(out / NPM, ignore_errors=True)
     (out / CONSTRAINTS).write_text(constraints((ROOT / "requirements.lock").read_text()))
     if npm := shutil.which("npm"):

@@ -24,6 +24,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from .licences import (
+    INTEGRATIONS,
+    INTEGRATIONS_LOCK,
     LOCK,
     MODEL_LOCK,
     Locked,
@@ -118,6 +120,13 @@ def main(arguments: Sequence[str]) -> int:
     packages = {one: ComponentScope.REQUIRED if one.name in shipped else ComponentScope.EXCLUDED for one in read_lock(LOCK)}
     known = {(one.name, one.version) for one in packages}
     packages |= {one: ComponentScope.OPTIONAL for one in read_lock(MODEL_LOCK) if (one.name, one.version) not in known}
+    known = {(one.name, one.version) for one in packages}
+    needed = list_shipped(installed, INTEGRATIONS)
+    packages |= {
+        one: ComponentScope.OPTIONAL if one.name in needed else ComponentScope.EXCLUDED
+        for one in read_lock(INTEGRATIONS_LOCK)
+        if (one.name, one.version) not in known
+    }
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     place = Path(arguments[0]) if arguments else PLACE
     text = make_bill(packages, installed, read_rules(), version)

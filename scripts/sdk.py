@@ -28,7 +28,7 @@ _ENTRY = re.compile(r"^([\w*.]+(?:, [\w*.]+)*): (.+)$")
 
 def documents() -> dict[Path, str]:
     """The page."""
-    return {PATH: "\n".join([_HEAD, *_client(), *_models()]).rstrip() + "\n"}
+    return {PATH: "\n".join([_HEAD, *_client(), *_helpers(), *_models()]).rstrip() + "\n"}
 
 
 def _client() -> Iterator[str]:
@@ -41,6 +41,12 @@ def _client() -> Iterator[str]:
         for called, member in vars(resource).items():
             if not called.startswith("_"):
                 yield from _member(f"client.{name}.{called}", member)
+
+
+def _helpers() -> Iterator[str]:
+    yield "## Helpers"
+    yield ""
+    yield from _member("batches", phronesis.batches)
 
 
 def resources() -> dict[str, type[Any]]:

@@ -137,6 +137,20 @@ async def test_the_sample_and_the_backups_come_along(installed: Place) -> None:
     assert (installed.folder / "all.tar").stat().st_size > 100_000
 
 
+async def test_an_integration_installs_with_its_framework_and_finds_the_running_stack(installed: Place, dist: Path) -> None:
+    for name in ("langgraph", "openai-agents", "pydantic-ai"):
+        environment = installed.folder / f".venv-{name}"
+        await installed.run(UV, "venv", "--quiet", "--python", PYTHON / "python3", environment)
+        python = environment / "bin" / "python"
+        await installed.run(UV, "pip", "install", "--quiet", "--python", python, "--find-links", dist, f"phronesis-{name}")
+        await installed.run(python, "-c", f"import phronesis_{name.replace('-', '_')}")
+    program = (
+        "from phronesis_langgraph import PhronesisStore; store = PhronesisStore(); "
+        "store.put(('n',), 'k', {'v': 1}); print(store.get(('n',), 'k').value)"
+    )
+    assert await installed.run(installed.folder / ".venv-langgraph" / "bin" / "python", "-c", program) == "{'v': 1}\n"
+
+
 async def test_nothing_that_runs_is_of_the_repository(installed: Place) -> None:
     await installed.run(command(installed), "status")
     running = installed.processes()

@@ -220,6 +220,24 @@ async def test_pages_hold_every_memory_once_the_newest_first(memories: Memories)
     assert error.value.field == "cursor"
 
 
+async def test_pages_and_findings_with_much_metadata_stay_within_what_an_answer_may_have(memories: Memories) -> None:
+    who = someone()
+    large = [{"text": f"ledger {n}", "metadata": {"page": n, "scan": "x" * 150_000}} for n in range(5)]
+    for one in large:
+        await memories.add(who, one)
+    seen: list[Any] = []
+    sizes: list[int] = []
+    cursor: str | None = None
+    while cursor is not None or not sizes:
+        page = await memories.handlers.list(calling(who), ListMemories(cursor=cursor))
+        seen += [one.metadata["page"] for one in page.memories]
+        sizes.append(len(page.memories))
+        cursor = page.next
+    assert (seen, sizes) == ([4, 3, 2, 1, 0], [2, 2, 1])
+    found = await memories.handlers.search(calling(who), SearchMemories(query="ledger"))
+    assert (len(found.memories), found.degraded) == (2, ("size",))
+
+
 async def test_a_deleted_memory_is_gone_with_its_history(memories: Memories) -> None:
     who = someone()
     [id] = await memories.add(who, {"text": "the cellar key", "external_id": "key"})

@@ -12,7 +12,10 @@ from scripts.tree import DOCS, GENERATED_DOCS, ROOT
 from tests.support.cases import for_each
 
 SECTIONS = ("tutorials", "how-to", "reference", "explanation")
-PAGES = [*ROOT.glob("*.md"), *(page for name in ("docs", "libs", "services", "deploy") for page in (ROOT / name).rglob("*.md"))]
+PAGES = [
+    *ROOT.glob("*.md"),
+    *(page for name in ("docs", "libs", "services", "deploy", "integrations") for page in (ROOT / name).rglob("*.md")),
+]
 _CODE = re.compile(r"^ *```.*?^ *```|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)|<img[^>]* src=\"([^\"]+)\"")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -45,7 +48,7 @@ def test_every_relative_link_of_a_page_resolves(page: Path) -> None:
 
 
 def test_every_page_that_is_named_by_its_path_exists() -> None:
-    folders = ("bench", "deploy", "docs", "evals", "examples", "libs", "scripts", "services", "tests")
+    folders = ("bench", "deploy", "docs", "evals", "examples", "integrations", "libs", "scripts", "services", "tests")
     sources = [
         path
         for folder in folders

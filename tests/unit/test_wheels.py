@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
-import sys
 import tomllib
 from email.message import Message
 from email.parser import Parser
@@ -13,11 +11,11 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
+from packaging.requirements import Requirement
 
-from scripts import distribution
+from scripts import distribution, licences
 from scripts.tree import ROOT
 
-UV = Path(sys.executable).with_name("uv")
 PROJECTS = {
     tomllib.loads(path.read_text())["project"]["name"]: path.parent
     for glob in distribution.MEMBERS
@@ -34,8 +32,7 @@ def _package(project: str) -> str:
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The wheel of each package, built without the network from its source distribution, as `make dist` does."""
     folder = tmp_path_factory.mktemp("wheels")
-    build = [UV, "build", "--offline", "--quiet", "--all-packages", "--out-dir", folder]
-    subprocess.run(build, cwd=ROOT, check=True, timeout=60)
+    distribution.build_packages(folder, "--offline")
     return {project: next(folder.glob(f"{_package(project)}-*.whl")) for project in PROJECTS}
 
 
@@ -113,3 +110,29 @@ def test_the_client_brings_the_command(wheels: dict[str, Path]) -> None:
     with ZipFile(wheels["phronesis"]) as wheel:
         [entries] = [name for name in wheel.namelist() if name.endswith("entry_points.txt")]
         assert "phronesis = phronesis.cli:main" in wheel.read(entries).decode()
+
+
+@pytest.mark.parametrize(
+    ("project", "framework"),
+    [
+        ("phronesis-langgraph", "langgraph"),
+        ("phronesis-openai-agents", "openai-agents"),
+        ("phronesis-pydantic-ai", "pydantic-ai-slim"),
+    ],
+)
+def test_an_integration_asks_for_the_client_and_its_framework_within_a_range_that_the_lock_has(
+    wheels: dict[str, Path], project: str, framework: str
+) -> None:
+    asked = _requirements(wheels[project])
+    assert set(asked) == {"phronesis", framework}
+    lock = (ROOT / "integrations" / "requirements.lock").read_text()
+    [locked] = re.findall(rf"^{framework}==(\S+)", lock, re.MULTILINE)
+    ranged = Requirement(asked[framework]).specifier
+    assert locked in ranged
+    assert any(bound.operator == "<" for bound in ranged)
+
+
+def test_the_frameworks_are_not_part_of_the_workspaces_lock() -> None:
+    locked = {one.name for one in licences.read_lock(licences.LOCK)}
+    assert licences.list_frameworks() == {"langgraph", "openai-agents", "pydantic-ai-slim"}
+    assert not licences.list_frameworks() & locked

@@ -7,12 +7,25 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .aio import AsyncClient
+    from .calls.memory import batches
     from .models import Accepted, KeyInfo, NewBusKey, NewKey, Readiness, ToolInfo, Trace, TurnEvent
     from .sync import Client
 
-__all__ = ["Accepted", "AsyncClient", "Client", "KeyInfo", "NewBusKey", "NewKey", "Readiness", "ToolInfo", "Trace", "TurnEvent"]
+__all__ = [
+    "Accepted",
+    "AsyncClient",
+    "Client",
+    "KeyInfo",
+    "NewBusKey",
+    "NewKey",
+    "Readiness",
+    "ToolInfo",
+    "Trace",
+    "TurnEvent",
+    "batches",
+]
 
-_HOMES = {"AsyncClient": ".aio", "Client": ".sync"}
+_HOMES = {"AsyncClient": ".aio", "Client": ".sync", "batches": ".calls.memory"}
 
 
 def __getattr__(name: str) -> Any:

@@ -16,13 +16,15 @@ from pydantic import Field
 from phronesis_contracts import BadRequest, Message, NotFound, TimedOut
 from phronesis_contracts.memories import Memory
 
+from .calls.memory import batches
 from .entries import Fault
 from .sources import SOURCES, Found, Source, read
 from .sync import Client
 
 BATCH = 200
 """Memories of one call."""
-BATCH_BYTES = 400_000
+_BATCH_TEXT = 100_000
+"""Characters of texts of one call."""
 _OPEN = 2_000
 """Memories that wait for others of their conversation."""
 MOST_TOLD = 1_000
@@ -157,7 +159,7 @@ class Import:
                 waiting.setdefault(found.conversation_id, []).append(found)
                 number += 1
                 batch = waiting[found.conversation_id]
-                if len(batch) >= BATCH or sum(len(each.memory.text) for each in batch) > BATCH_BYTES // 4:
+                if len(batch) >= BATCH or sum(len(each.memory.text) for each in batch) > _BATCH_TEXT:
                     number -= self._post(waiting.pop(found.conversation_id), known)
                 elif number >= _OPEN:
                     number -= sum(self._post(each, known) for each in waiting.values())
@@ -221,7 +223,8 @@ class Import:
             self._counts["created"] += done - there
             return done
         while batch:
-            part, batch = _fitting(batch)
+            fitting = len(next(batches(one.memory for one in batch)))
+            part, batch = batch[:fitting], batch[fitting:]
             try:
                 added = self.client.memory.add([one.memory for one in part], conversation_id=part[0].conversation_id)
             except TimedOut:
@@ -264,16 +267,6 @@ class Import:
 def _tell(told: list[Problem], fault: Fault) -> None:
     if len(told) < MOST_TOLD:
         told.append(Problem(line=fault.line, field=fault.field, reason=fault.reason))
-
-
-def _fitting(batch: list[Found]) -> tuple[list[Found], list[Found]]:
-    """As many memories as one call takes, and the others."""
-    size = 0
-    for number, one in enumerate(batch):
-        size += len(one.memory.model_dump_json())
-        if number and (size > BATCH_BYTES or number >= BATCH):
-            return batch[:number], batch[number:]
-    return batch, []
 
 
 def list_all(

@@ -154,7 +154,7 @@ class FoundMemories(Described):
     memories: tuple[FoundMemory, ...]
     """The memories found."""
     degraded: tuple[str, ...] = ()
-    """Parts of the search that failed: `vector`, `text`."""
+    """Parts of the search that failed: `vector`, `text`; `size` where metadata leaves no room for more memories."""
 
 
 class GetMemory(Described):
@@ -181,7 +181,7 @@ class MemoryPage(Described):
     """Memories, the newest first."""
 
     memories: tuple[Memory, ...]
-    """The memories of the page."""
+    """The memories of the page: fewer than asked for where their metadata leaves no room for more."""
     next: str | None = None
     """The cursor of the next page; absent on the last one."""
 
@@ -256,7 +256,7 @@ class MemoryContext(Described):
     memories: tuple[FoundMemory, ...] = ()
     """The sources of the lines, in the same order."""
     degraded: tuple[str, ...] = ()
-    """Parts of the search that failed: `vector`, `text`."""
+    """Parts of the search that failed: `vector`, `text`; `size` where metadata leaves no room for more memories."""
 
 
 ADD_MEMORIES = Rpc("memory.v1.memories.add", AddMemories, AddedMemories, timeout=20.0, max_bytes=1_000_000)

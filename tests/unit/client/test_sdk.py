@@ -8,11 +8,12 @@ from types import ModuleType
 
 import pytest
 
-from phronesis import Client, KeyInfo, Readiness, aio, sync
+from phronesis import Client, KeyInfo, Readiness, aio, batches, sync
 from phronesis.calls import account, memory
 from phronesis_contracts import BadRequest, NotFound, Role, TimedOut, TooLarge, TurnEnded, Unauthorized
 from phronesis_contracts.deletions import DeletionState
 from phronesis_contracts.media import MAX_UPLOAD
+from phronesis_contracts.memories import NewMemory
 from phronesis_contracts.memory import Forgotten, ItemKind, ProfileChanged, RecalledItem, RememberItem
 from phronesis_contracts.orchestrator import TurnStatus
 from tests.support.fake_gateway import FakeGateway, problem
@@ -224,3 +225,25 @@ def test_both_faces_offer_the_same_calls() -> None:
     assert blocking == {name: calls for name, calls in offered(aio).items() if not name.startswith("_")}
     assert inspect.signature(sync.Conversations.send) == inspect.signature(aio.Conversations.send)
     assert inspect.iscoroutinefunction(aio.Conversations.send)
+
+
+@pytest.mark.parametrize(
+    ("texts", "sizes"),
+    [
+        ([], []),
+        (["a"] * 500, [500]),
+        (["a"] * 1_001, [500, 500, 1]),
+        (["甲" * 20_000] * 13, [6, 6, 1]),
+    ],
+    ids=["none", "as many as one call takes", "too many for one call", "too many bytes for one call"],
+)
+def test_memories_come_in_batches_that_one_call_takes(texts: list[str], sizes: list[int]) -> None:
+    given = [NewMemory(text=text) for text in texts]
+    made = list(batches(given))
+    assert [len(batch) for batch in made] == sizes
+    assert [one for batch in made for one in batch] == given
+
+
+def test_a_memory_that_is_larger_than_a_batch_is_one_of_its_own() -> None:
+    small, large = NewMemory(text="a"), NewMemory(text="b", metadata={"scan": "x" * 500_000})
+    assert list(batches([small, large, small])) == [[small], [large], [small]]

@@ -14,7 +14,7 @@ from phronesis_contracts.memory import ItemKind
 from ..items.search import COVERAGE, Candidate, HybridSearch, SearchResult
 from ..values import Audience, owner_of_facts
 from ..words.ranking import Weights, match_share
-from .store import SEARCHED, PostgresMemories
+from .store import SEARCHED, PostgresMemories, fit
 
 WIDTH = 100
 """Candidates of each of the two searches."""
@@ -103,7 +103,9 @@ class MemorySearch:
         best = rank(found.candidates, found.weights, beside, self._floor)[: request.limit]
         read = await self._memories.read(audience, [one.candidate.id for one in best], request.as_of)
         told = [_found(read[one.candidate.id].model_dump(), one) for one in best if one.candidate.id in read]
-        return FoundMemories(memories=tuple(told), degraded=tuple(sorted(found.degraded)))
+        fitting = fit(told)
+        degraded = found.degraded | ({"size"} if len(fitting) < len(told) else set())
+        return FoundMemories(memories=tuple(fitting), degraded=tuple(sorted(degraded)))
 
     async def _embedded(self, who: Principal) -> None:
         """Wait a moment where a few memories of the caller have no vectors yet."""

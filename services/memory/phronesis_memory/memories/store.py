@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import asyncpg
 
@@ -35,6 +35,8 @@ from ..values import Audience, Draft, Vector, VectorEntry, VectorMissing, parse_
 
 MOST_FILTERED = 5_000
 """Memories that a filter leaves to a search at most: the newest."""
+METADATA_OF_ANSWER = 400_000
+"""Bytes of metadata in one answer of several memories; the broker's limit leaves room for their texts too."""
 
 _AT = "coalesce(occurred_at, created_at)"
 _COLUMNS = f"id, external_id, kind, title, body, said_in, position, {_AT} AS at, created_at, updated_at, metadata"
@@ -236,8 +238,8 @@ class PostgresMemories:
         at, after = _read_cursor(request.cursor) if request.cursor else (None, None)
         async with self._database.connection(audience.tenant) as connection:
             rows = await connection.fetch(_PAGE, *_filter(audience, request, None), at, after, request.limit + 1)
-        page = [_memory(row, request.limit) for row in rows[: request.limit]]
-        more = len(rows) > request.limit
+        page = fit([_memory(row, request.limit) for row in rows[: request.limit]])
+        more = len(rows) > len(page)
         return MemoryPage(memories=tuple(page), next=f"{page[-1].occurred_at.isoformat()} {page[-1].id}" if more else None)
 
     async def update(self, call: Call, audience: Audience, request: UpdateMemory, draft: Draft) -> Memory:
@@ -313,6 +315,21 @@ def _memory(row: asyncpg.Record, beside: int = 1) -> Memory:
         updated_at=row["updated_at"],
         metadata=_plain(row["metadata"]),
     )
+
+
+Fitting = TypeVar("Fitting", bound=Memory)
+
+
+def fit(memories: Sequence[Fitting]) -> list[Fitting]:
+    """The first of some memories, one at least, whose metadata one answer has room for beside their texts."""
+    kept: list[Fitting] = []
+    left = METADATA_OF_ANSWER
+    for one in memories:
+        left -= len(json.dumps(one.metadata, ensure_ascii=False).encode())
+        if kept and left < 0:
+            break
+        kept.append(one)
+    return kept
 
 
 def _plain(metadata: Mapping[str, Any]) -> Metadata:
