@@ -17,6 +17,7 @@ PLACES = {
     "services/memory/phronesis_memory/constitution/search_store.py": {"prune"},
     "services/memory/phronesis_memory/documents/store.py": {"claim"},
     "services/memory/phronesis_memory/facts/forgetting.py": {"repeat"},
+    "services/memory/phronesis_memory/memories/ending.py": {"expire"},
     "services/memory/phronesis_memory/memories/store.py": {"claim"},
     "services/memory/phronesis_memory/vectors/pgvector.py": {"scan", "clear"},
     "services/memory/phronesis_memory/vectors/sync.py": {"look", "drain", "_left", "_sweep"},

@@ -227,8 +227,12 @@ class MemoryCalls {
     return this.client.call({ method: "GET", path: at(id), options });
   }
 
-  /** Correct a memory; what it said before stays in its history. */
-  update(id: string, change: { text?: string; metadata?: Metadata }, options: WriteOptions = {}): Promise<Memory> {
+  /** Correct a memory; what it said before stays in its history. `expires_at`: when it is to be forgotten, or `never`. */
+  update(
+    id: string,
+    change: { text?: string; metadata?: Metadata; expires_at?: string },
+    options: WriteOptions = {},
+  ): Promise<Memory> {
     return this.client.call({ method: "PATCH", path: at(id), body: change, writes: true, options });
   }
 

@@ -1,4 +1,4 @@
-"""The deletion of a conversation, from the wish to what each service reports."""
+"""Deletions: of a conversation, of all that is held of a user, and of what a tenant keeps for some days alone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from .messages import Message
+from .messages import Message, Nothing, Rpc
 
 
 class DeleteConversation(Message):
@@ -71,3 +71,65 @@ class Purged(Message):
     """How many of what."""
     part: int = 1
     parts: int = 1
+
+
+class UserData(Message):
+    """What a service holds of the caller: how many of what, and no content."""
+
+    held: dict[str, int] = Field(default_factory=dict)
+    """What an erasure removes, by kind."""
+    kept: dict[str, int] = Field(default_factory=dict)
+    """What stays behind it, such as entries of the audit, without anything that the user said."""
+
+
+class PartErased(Message):
+    """One step of the erasure of the caller's data in a service."""
+
+    removed: dict[str, int] = Field(default_factory=dict)
+    """How many of what this step removed."""
+    done: bool
+    """Whether nothing is left; otherwise the next step goes on."""
+
+
+class Aged(StrEnum):
+    """What a tenant may keep for some days alone."""
+
+    MESSAGES = "messages"
+    """Messages that were added to memory, by the time of adding."""
+    EPISODES = "episodes"
+    """What memory keeps of ended turns."""
+    MEDIA = "media"
+    """Files, by the time of their upload."""
+    CONVERSATIONS = "conversations"
+    """Conversations with agents, with their turns, by the time of the last activity."""
+    TRACES = "traces"
+    """How answers came about."""
+
+
+OWNER_OF_AGED = {
+    Aged.MESSAGES: "memory",
+    Aged.EPISODES: "memory",
+    Aged.MEDIA: "media",
+    Aged.CONVERSATIONS: "orchestrator",
+    Aged.TRACES: "orchestrator",
+}
+"""The service that holds each."""
+
+
+class DropAged(Message):
+    """Delete what is older than a tenant keeps it, in one bounded step."""
+
+    what: Aged
+    before: datetime
+    """What is from before this moment goes."""
+
+
+_HOLDERS = ("orchestrator", "memory", "instructions", "graph", "media")
+USER_DATA = {name: Rpc(f"{name}.v1.user.data", Nothing, UserData, timeout=20.0) for name in _HOLDERS}
+"""Count what a service holds of the caller."""
+USER_ERASE = {name: Rpc(f"{name}.v1.user.erase", Nothing, PartErased, timeout=30.0) for name in _HOLDERS}
+"""Erase a bounded part of what a service holds of the caller. It may be repeated, and is until it is done."""
+AGED_DROP = {
+    name: Rpc(f"{name}.v1.aged.drop", DropAged, PartErased, timeout=30.0) for name in sorted(set(OWNER_OF_AGED.values()))
+}
+"""Delete a bounded part of what a tenant does not keep any longer."""

@@ -1,4 +1,4 @@
-"""Embedding after the fact: what was stored without vectors gets them in whatever process finds it waiting."""
+"""Work after the fact, such as vectors for what was stored without: done in whatever process finds it waiting."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _REST = 5.0
 """Seconds between looks at what waits, where nobody says that something does."""
 
 
-def embed_in_background(bus: Bus, what: str, step: Callable[[], Awaitable[bool]], wake: asyncio.Event) -> None:
-    """Embed batch after batch until the bus stops; a batch at hand is then made again by somebody else.
+def work_in_background(bus: Bus, what: str, step: Callable[[], Awaitable[bool]], wake: asyncio.Event) -> None:
+    """Do batch after batch until the bus stops; a batch at hand is then done again by somebody else.
 
     Args:
-        what: what is embedded, for the log.
-        step: embeds one batch, and says whether there was one.
+        what: what is worked on, for the log.
+        step: does one batch, and says whether there was one.
         wake: set when something waits.
     """
 
@@ -32,15 +32,15 @@ def embed_in_background(bus: Bus, what: str, step: Callable[[], Awaitable[bool]]
                 if await step():
                     continue
             except ServiceError as error:
-                log.warning("%s wait for their vectors: %s", what, error.code)
+                log.warning("%s wait: %s", what, error.code)
             except Exception:
-                # The loop may not end: nothing more would be found by its meaning.
-                log.exception("%s could not be embedded", what)
+                # The loop may not end: nothing more would be done.
+                log.exception("%s could not be worked on", what)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_REST):
                     await wake.wait()
 
-    task = asyncio.create_task(work(), name=f"embedding of {what}")
+    task = asyncio.create_task(work(), name=f"work on {what}")
 
     async def stop() -> None:
         task.cancel()
