@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
+from typing import Annotated
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from .messages import Message, Nothing, Rpc
 
@@ -122,6 +123,73 @@ class DropAged(Message):
     what: Aged
     before: datetime
     """What is from before this moment goes."""
+
+
+Counts = dict[str, dict[str, int]]
+"""How many of what, by service."""
+
+
+class UserPreview(Message):
+    """What an erasure would remove, and what would stay."""
+
+    user: str
+    """The user, as they are named inside the tenant."""
+    held: Counts
+    """What would be erased: how many of what, by service."""
+    kept: Counts
+    """What would stay: entries without content, such as that something was done and when."""
+
+
+class Erasure(Message):
+    """The erasure of a user. Once it is complete, this is its proof; it holds counts and no content."""
+
+    erasure_id: str
+    """Its id, to look it up by."""
+    user: str
+    """The user who is erased, as they are named inside the tenant."""
+    state: DeletionState
+    """Whether two scans in a row found nothing of the user any more."""
+    requested_by: str
+    """Who asked for it."""
+    requested_at: datetime
+    """When it was asked for; the user's keys open nothing since then."""
+    completed_at: datetime | None = None
+    """When it was complete; absent until then."""
+    before: Counts = Field(default_factory=dict)
+    """What there was when it began: how many of what, by service."""
+    after: Counts = Field(default_factory=dict)
+    """What the last scan found, by service: nothing, once it is complete."""
+    kept: Counts = Field(default_factory=dict)
+    """What stays: entries without content, such as that something was done and when."""
+    digest: str | None = None
+    """SHA-256 of the proof, which the audit holds too; absent until it is complete."""
+
+
+class ErasureList(Message):
+    """Erasures, the newest first."""
+
+    erasures: tuple[Erasure, ...]
+    """The erasures, the newest first."""
+
+
+Days = Annotated[int | None, Field(ge=1, le=36_500, strict=True)]
+
+
+class Retention(Message):
+    """For how many days a tenant keeps what; what is left out is kept for ever."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    messages: Days = None
+    """Days for messages that were added to memory, from their adding on."""
+    episodes: Days = None
+    """Days for what memory keeps of ended turns."""
+    media: Days = None
+    """Days for files, from their upload on."""
+    conversations: Days = None
+    """Days for conversations with agents, with their turns, from the last activity on."""
+    traces: Days = None
+    """Days for how answers came about."""
 
 
 _HOLDERS = ("orchestrator", "memory", "instructions", "graph", "media")

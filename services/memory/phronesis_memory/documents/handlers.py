@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from phronesis_bus import Bus, Call, serve
+from phronesis_bus import Bus, Call, serve, work_in_background
 from phronesis_contracts import BadRequest, documents
 from phronesis_contracts.memory import ItemKind
 from phronesis_postgres import Database
 
-from ..embedding.background import work_in_background
 from ..embedding.queries import QueryVectors
 from ..indexes import make_search
 from ..items.search import Candidate, HybridSearch

@@ -6,14 +6,13 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from phronesis_bus import Bus, Call, audit_entry, serve
+from phronesis_bus import Bus, Call, audit_entry, serve, work_in_background
 from phronesis_contracts import BadRequest, Nothing, Principal, Role
 from phronesis_contracts.deletions import AGED_DROP, USER_DATA, USER_ERASE, Aged, DropAged, PartErased, UserData
 from phronesis_contracts.memory import ITEMS_FORGOTTEN, ItemKind, ItemsForgotten, Scope
 from phronesis_contracts.service import AUDITED
-from phronesis_postgres import EVERY_TENANT, Connection, Database, write_news
+from phronesis_postgres import EVERY_TENANT, WRITES_OF_USER, Connection, Database, write_news
 
-from ..embedding.background import work_in_background
 from ..items.rows import SERVICE, ItemRemover, bury_user, lock_owner, remove_items
 from ..ports import VectorIndex
 from ..values import owner_of_documents, owner_of_facts, owner_of_scope
@@ -57,6 +56,7 @@ _OF_USER = {
     "forgettings": "forgettings WHERE tenant = $1 AND owner = $2",
     "tombstones": "tombstones WHERE tenant = $1 AND owner = $2",
     "documents": "documents WHERE tenant = $1 AND owner = $2",
+    "writes": WRITES_OF_USER,
     "searches": "constitution_retrievals WHERE tenant = $1 AND actor = $2",
     "ratings": "constitution_ratings WHERE tenant = $1 AND rater = $2",
 }

@@ -7,13 +7,12 @@ from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 
-from phronesis_bus import Bus, Call, serve
+from phronesis_bus import Bus, Call, serve, work_in_background
 from phronesis_contracts import BadRequest, Unavailable, memories
 from phronesis_contracts.memory import Forget, ItemKind
 from phronesis_postgres import Database
 from phronesis_tokens import count
 
-from ..embedding.background import work_in_background
 from ..embedding.queries import QueryVectors
 from ..indexes import make_search
 from ..items.drafts import Drafter, hash_content, with_words
