@@ -13,6 +13,7 @@ import pytest
 
 from phronesis_local.parts import SERVICES
 from tests.support.bus import eventually
+from tests.support.documents import pdf
 from tests.support.operations import WITHOUT_A_MODEL, content, phronesis
 from tests.support.people import Person, Town, town
 from tests.support.production import SERVERS
@@ -57,20 +58,37 @@ async def opened(stack: RunningStack) -> tuple[str, str]:
     return stack.data.url.read_text().strip(), stack.data.key.read_text().strip()
 
 
-async def before(data: Path, archive: Path, known: Path, marker: str) -> tuple[str, str, str, str]:
-    """Learn, back up, forget, and write what was forgotten: whose it was, and a turn in which it stood."""
+async def erased(admin: Person, person: Person) -> None:
+    """Erase a user, and return when that is complete."""
+    told = await admin.http.delete(f"/api/v1/users/{person.user}")
+    assert told.status_code == 202, told.text
+
+    async def complete() -> bool:
+        return bool((await admin.http.get(told.headers["location"])).json()["state"] == "complete")
+
+    await eventually(complete, within=120)
+
+
+async def before(data: Path, archive: Path, known: Path, marker: str, other: str) -> tuple[str, str, str, str]:
+    """Learn, back up, forget, erase another user, and write what was forgotten: whose it was, and a turn in which it stood."""
     async with running(data, (*SERVERS, *SERVICES), WITHOUT_A_MODEL) as stack, town(*await opened(stack)) as people:
         await people.ready()
         person = await people.someone()
         turn = (await person.reply(f"I like {marker}."))["turn_id"]
         fact = await learnt(person, marker)
+        gone, admin = await people.someone(tenant=person.tenant), await people.someone(tenant=person.tenant, role="admin")
+        await gone.uploaded("notes.pdf", pdf([[f"The {other} station was built in 1931 by the water board."]]))
+        await gone.reply(f"Where is the {other}?")
+        await gone.remember(other, f"The {other} is blue.")
         code, _, errors = await phronesis("backup", str(archive), data=data)
         assert code == 0, errors
         assert marker.encode() in content(archive, "backup")
         await forgotten(person, fact["id"])
         await clean(stack, marker, person.tenant)
+        await erased(admin, gone)
+        await clean(stack, other, person.tenant)
         code, said, errors = await phronesis("forgotten", str(known), data=data)
-        assert (code, said.strip()) == (0, f"{known}: 1 forgettings"), errors
+        assert (code, said.strip()) == (0, f"{known}: 2 forgettings"), errors
         return person.key, person.tenant, person.user, turn
 
 
@@ -81,12 +99,13 @@ def again(people: Town, key: str, tenant: str, user: str) -> Person:
     return person
 
 
-async def still_forgotten(data: Path, marker: str, key: str, tenant: str, user: str, turn: str) -> None:
+async def still_forgotten(data: Path, marker: str, other: str, key: str, tenant: str, user: str, turn: str) -> None:
     """Start a restored stack, and see that nothing of `marker` is in it and that a replay says why."""
     async with running(data, (*SERVERS, *SERVICES), WITHOUT_A_MODEL) as stack, town(*await opened(stack)) as people:
         await people.ready()
         person = again(people, key, tenant, user)
         await clean(stack, marker, tenant)
+        await clean(stack, other, tenant)
         assert (await person.tool("facts.list", {"superseded": True})).json()["facts"] == []
         replayed = await person.http.post(f"/api/v1/turns/{turn}/replay", json={})
         assert (replayed.status_code, replayed.json()["code"]) == (404, "turn_forgotten")
@@ -95,13 +114,14 @@ async def still_forgotten(data: Path, marker: str, key: str, tenant: str, user: 
 
 
 async def test_a_restored_backup_forgets_again_by_a_kept_list_and_by_what_the_stores_knew(tmp_path: Path) -> None:
-    archive, known, marker = tmp_path / "all.phr", tmp_path / "forgotten.jsonl", f"kestrel{uuid4().hex[:12]}"
-    whose = await before(tmp_path / "first", archive, known, marker)
-    assert marker not in known.read_text()
-    assert [json.loads(line)["owner"] for line in known.read_text().splitlines()] == [whose[2]]
+    archive, known = tmp_path / "all.phr", tmp_path / "forgotten.jsonl"
+    marker, other = f"kestrel{uuid4().hex[:12]}", f"heron{uuid4().hex[:12]}"
+    whose = await before(tmp_path / "first", archive, known, marker, other)
+    assert (marker in known.read_text(), other in known.read_text()) == (False, False)
+    assert [json.loads(line).get("owner") for line in known.read_text().splitlines()] == [whose[2], None]
     fresh = ("restore", str(archive), "--forgotten", str(known))
     over = ("restore", str(archive), "--force", "--yes")
     for data, arguments in ((tmp_path / "second", fresh), (tmp_path / "first", over)):
         code, said, errors = await phronesis(*arguments, data=data)
         assert (code, "DIFFERS" in said) == (0, False), errors
-        await still_forgotten(data, marker, *whose)
+        await still_forgotten(data, marker, other, *whose)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from uuid import uuid4
 
 import pytest
 
 from phronesis_bus import MEDIA, Blobs, Bus, News, ask, follow
 from phronesis_contracts import BadRequest, NotFound, Nothing, Principal, TooLarge, UnsupportedMedia
+from phronesis_contracts.deletions import AGED_DROP, USER_DATA, USER_ERASE, Aged, DropAged
 from phronesis_contracts.media import (
     ACCEPT_UPLOAD,
     CAPTION,
@@ -169,3 +171,34 @@ async def test_a_hostile_image_is_taken_apart_once_and_refused_alike_ever_after(
     kept = await shelf.reading(await shelf.find(who, media.id))
     assert kept is not None
     assert answers == [kept.refusal] * 2
+
+
+async def test_the_media_of_an_erased_user_go_and_those_of_others_stay(buses: tuple[Bus, Bus]) -> None:
+    gateway, own = buses
+    who = somebody()
+    other, namesake = somebody(tenant=who.tenant), somebody(user=who.user)
+    held = {one: await upload(gateway, one, documents.pdf(PAGES), "review.pdf") for one in (who, other, namesake)}
+    await ask(gateway, who, EXTRACT_TEXT, TextRef(media_id=held[who].id))
+    counted = (await ask(gateway, who, USER_DATA["media"], Nothing())).held
+    assert counted == {"media": 1, "bytes": held[who].size}
+    assert (await ask(gateway, who, USER_ERASE["media"], Nothing())).model_dump() == {"removed": {"media": 1}, "done": True}
+    assert (await ask(gateway, who, USER_DATA["media"], Nothing())).held == {}
+    left = await Blobs(own, MEDIA).names()
+    assert [name for name in left if held[who].id in name or (who.tenant in name and name.endswith(".text"))] == []
+    for one in (other, namesake):
+        assert "programme 1" in (await ask(gateway, one, EXTRACT_TEXT, TextRef(media_id=held[one].id))).text
+
+
+async def test_media_go_once_they_are_older_than_their_tenant_keeps_them(buses: tuple[Bus, Bus]) -> None:
+    gateway, _ = buses
+    who, other = somebody(), somebody()
+    old = await upload(gateway, who, documents.pdf(PAGES), "old.pdf")
+    kept = await upload(gateway, other, documents.pdf(PAGES), "other.pdf")
+    between = datetime.now(UTC)
+    new = await upload(gateway, who, documents.pdf(PAGES), "new.pdf")
+    dropped = await ask(gateway, who, AGED_DROP["media"], DropAged(what=Aged.MEDIA, before=between))
+    assert dropped.model_dump() == {"removed": {"media": 1}, "done": True}
+    with pytest.raises(NotFound):
+        await ask(gateway, who, MEDIA_GET, MediaRef(media_id=old.id))
+    assert await ask(gateway, who, MEDIA_GET, MediaRef(media_id=new.id)) == new
+    assert await ask(gateway, other, MEDIA_GET, MediaRef(media_id=kept.id)) == kept

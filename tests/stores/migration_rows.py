@@ -22,6 +22,12 @@ ROWS: dict[str, dict[str, str]] = {
         "0001-keys": "\n".join((_key(1), _OUTBOX)),
         "0002-bus-keys": _key(2, ", bus, expires_at", ", true, now() + interval '1 day'"),
         "0003-tenants": _OUTBOX,
+        "0004-erasures": "\n".join(
+            (
+                f"INSERT INTO erasures (id, tenant, user_id, requested_by) VALUES ({_id(1)}, 'acme', 'ann', 'root');",
+                "INSERT INTO retention (tenant, days, updated_by) VALUES ('acme', '{}', 'root');",
+            )
+        ),
     },
     "instructions": {
         "0001-instructions": "\n".join(
@@ -161,6 +167,7 @@ ROWS: dict[str, dict[str, str]] = {
         ),
         "0016-unembedded": f"INSERT INTO unembedded (item_id, tenant, owner) VALUES ({_id(1)}, 'acme', 'ann');",
         "0017-notes": f"UPDATE facts SET predicate = 'noted', kind = 'note' WHERE id = {_id(9)};",
+        "0018-expiry": "UPDATE items SET expires_at = now() + interval '1 day';",
     },
     "orchestrator": {
         "0001-turns": "\n".join(

@@ -92,3 +92,19 @@ async def test_a_wish_to_forget_reports_to_nobody(stores: Stores) -> None:
     await stores.knowledge.store(who.tenant, stored(who.user, "a"))
     await forget(stores, who, "a")
     assert (await keys(stores, who), await reports(stores, who)) == ([], [])
+
+
+async def test_nothing_is_left_of_the_items_of_an_erased_user_and_all_of_others(stores: Stores) -> None:
+    ann = somebody()
+    bob = somebody(tenant=ann.tenant)
+    longer = ann.model_copy(update={"user": f"{ann.user}-x"})
+    for who in (ann, bob, longer):
+        await stores.knowledge.store(who.tenant, stored(who.user, "a", "b", "c", links=("a>b", "b>later")))
+    await forget(stores, ann, "c")
+    assert await stores.knowledge.held(ann.tenant, ann.user) == ({"items": 2, "waiting_links": 1}, 1)
+    assert await stores.knowledge.erase(ann.tenant, ann.user) == {"items": 2, "waiting_links": 1}
+    assert await stores.knowledge.held(ann.tenant, ann.user) == ({"items": 0, "waiting_links": 0}, 1)
+    assert await stores.knowledge.erase(ann.tenant, ann.user) == {"items": 0, "waiting_links": 0}
+    for who in (bob, longer):
+        assert await stores.knowledge.held(who.tenant, who.user) == ({"items": 3, "waiting_links": 1}, 0)
+        assert await hops(stores, who, "a", "b") == {"a": 0, "b": 0}

@@ -248,3 +248,20 @@ async def test_a_tenant_sees_nothing_of_anothers_experiment(database: Database) 
     assert await experiments.samples(other.who.tenant, "tone") == {}
     with pytest.raises(NotFound):
         await experiments.stop(other, "tone")
+
+
+async def test_nothing_of_an_experiment_names_a_user_who_was_erased_and_others_stay_in_their_arms(database: Database) -> None:
+    call, other = editor(), editor()
+    ann, bob = user(call, "ann"), user(call, "bob")
+    exposures = PostgresExposures(database, lambda: None)
+    for one in (call, other):
+        await PostgresExperiments(database).start(one, experiment())
+        running = (await library(database, one)).overlay.experiments
+        for name in ("ann", "bob"):
+            await exposures.arms(user(one, name), running)
+            await PostgresExperiments(database).record(one, RecordOutcome(user=name, metric="helpful", value=1))
+    held = {"outcomes": 1, "exposures": 1, "writes": 0}
+    assert await exposures.held(ann) == held
+    assert await exposures.erase(ann) == held
+    assert [sum((await exposures.held(one)).values()) for one in (ann, bob, user(other, "ann"))] == [0, 2, 2]
+    assert sum((await exposures.erase(ann)).values()) == 0

@@ -16,6 +16,7 @@ from phronesis_contracts import SYSTEM_TENANT, Principal, Role
 from phronesis_gateway.app import Tokens, build
 from phronesis_gateway.auth.keys import PREFIX_LENGTH, Key, hash_secret, new_secret
 from phronesis_gateway.auth.store import PostgresKeys
+from phronesis_gateway.auth.users import PostgresUsers
 from phronesis_gateway.http.server import HttpServer, bind_socket
 from phronesis_gateway.settings import GatewaySettings, McpSettings, ToolSettings
 from phronesis_postgres import Database, PostgresOutbox, PostgresSettings
@@ -79,7 +80,8 @@ async def gateway(
         relay = Relay(bus, PostgresOutbox(database))
         store = PostgresKeys(database, relay.wake)
         relay.start()
-        wired = await build(bus, store, made, {"postgres": database.ping}, tokens, mcp, retired)
+        users = PostgresUsers(database, relay.wake)
+        wired = await build(bus, store, users, made, {"postgres": database.ping}, tokens, mcp, retired)
         server = HttpServer(wired.app, bind_socket(made.host, 0), made.max_connections, wired.closing)
         await server.start()
         bus.on_stop(server.stop)

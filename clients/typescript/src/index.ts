@@ -12,6 +12,8 @@ export type MemoryPage = Schemas["MemoryPage"];
 export type MemoryHistory = Schemas["MemoryHistory"];
 export type MemoryContext = Schemas["MemoryContext"];
 export type DeletedMemories = Schemas["DeletedMemories"];
+export type Erasure = Schemas["Erasure"];
+export type UserPreview = Schemas["UserPreview"];
 export type Reply = Schemas["Reply"];
 export type AcceptedTurn = Schemas["AcceptedTurn"];
 export type Turn = Schemas["Turn"];
@@ -102,6 +104,7 @@ export class Phronesis {
   readonly memory = new MemoryCalls(this);
   readonly conversations = new ConversationCalls(this);
   readonly turns = new TurnCalls(this);
+  readonly users = new UserCalls(this);
 
   constructor(private readonly options: Options) {
     if (!/^https?:\/\//.test(options.baseUrl)) {
@@ -227,8 +230,12 @@ class MemoryCalls {
     return this.client.call({ method: "GET", path: at(id), options });
   }
 
-  /** Correct a memory; what it said before stays in its history. */
-  update(id: string, change: { text?: string; metadata?: Metadata }, options: WriteOptions = {}): Promise<Memory> {
+  /** Correct a memory; what it said before stays in its history. `expires_at`: when it is to be forgotten, or `never`. */
+  update(
+    id: string,
+    change: { text?: string; metadata?: Metadata; expires_at?: string },
+    options: WriteOptions = {},
+  ): Promise<Memory> {
     return this.client.call({ method: "PATCH", path: at(id), body: change, writes: true, options });
   }
 
@@ -240,6 +247,27 @@ class MemoryCalls {
   /** Delete a memory for good, with its history. */
   delete(id: string, options: WriteOptions = {}): Promise<DeletedMemories> {
     return this.client.call({ method: "DELETE", path: at(id), writes: true, options });
+  }
+}
+
+/** All that is held of a user of your program; it takes an administrator's key, or the user's. */
+class UserCalls {
+  constructor(private readonly client: Phronesis) {}
+
+  /** What an erasure would remove, by service and kind. */
+  previewErasure(user_id: string, options: CallOptions = {}): Promise<UserPreview> {
+    const call = { method: "DELETE", path: `/api/v1/users/${encodeURIComponent(user_id)}`, options } as const;
+    return this.client.call({ ...call, query: { dry_run: "true" } });
+  }
+
+  /** Erase all that is held of a user. It goes on after this, as `erasure` tells; the user's keys end at once. */
+  erase(user_id: string, options: CallOptions = {}): Promise<Erasure> {
+    return this.client.call({ method: "DELETE", path: `/api/v1/users/${encodeURIComponent(user_id)}`, options });
+  }
+
+  /** How far an erasure is; once it is complete, its proof. */
+  erasure(erasure_id: string, options: CallOptions = {}): Promise<Erasure> {
+    return this.client.call({ method: "GET", path: `/api/v1/erasures/${encodeURIComponent(erasure_id)}`, options });
   }
 }
 

@@ -29,25 +29,36 @@ from .reporting import Failed, Progress, Refused
 from .tables import SCHEMAS, Connection, Table
 
 _COLUMNS = ("id", "tenant", "owner", "ids", "turns", "conversation_id", "requested_at")
+_OF_ERASURES = ("id", "tenant", "user_id", "requested_by", "requested_at")
 _READ_FORGOTTEN = """
     SELECT id::text, tenant, owner, ids, turns, conversation_id, requested_at::text FROM memory.forgettings
     ORDER BY requested_at, id"""
+_READ_ERASED = """
+    SELECT id::text, tenant, user_id, requested_by, requested_at::text FROM gateway.erasures ORDER BY requested_at, id"""
 _FORGET_AGAIN = """
     INSERT INTO memory.forgettings (id, tenant, owner, ids, turns, conversation_id, requested_at, again)
     VALUES ($1::text::uuid, $2, $3, $4, $5, $6, $7::text::timestamptz, true) ON CONFLICT (id) DO NOTHING"""
+# One that is not complete is taken up by the gateway as it starts.
+_ERASE_AGAIN = """
+    INSERT INTO gateway.erasures (id, tenant, user_id, requested_by, requested_at)
+    VALUES ($1::text::uuid, $2, $3, $4, $5::text::timestamptz) ON CONFLICT DO NOTHING"""
+_COUNT = "SELECT (SELECT count(*) FROM memory.forgettings) + (SELECT count(*) FROM gateway.erasures)"
 Forgotten = Sequence[dict[str, Any]]
+"""Forgettings, and erasures of users, each as a row by column."""
 
 
 async def find_forgotten(connection: Connection) -> Forgotten:
-    """Every forgetting that these stores know."""
-    return [dict(row) for row in await connection.fetch(_READ_FORGOTTEN)]
+    """Every forgetting, and every erasure of a user, that these stores know."""
+    return [dict(row) for statement in (_READ_FORGOTTEN, _READ_ERASED) for row in await connection.fetch(statement)]
 
 
 async def forget_again(connection: Connection, known: Forgotten) -> int:
-    """Let the memory service repeat, when it starts, what the restored stores do not know; how many forgettings those are."""
-    before = await connection.fetchval("SELECT count(*) FROM memory.forgettings")
-    await connection.executemany(_FORGET_AGAIN, [[one[name] for name in _COLUMNS] for one in known])
-    return int(await connection.fetchval("SELECT count(*) FROM memory.forgettings")) - int(before)
+    """Let the services repeat, when they start, what the restored stores do not know; how many forgettings those are."""
+    before = await connection.fetchval(_COUNT)
+    for statement, columns in ((_FORGET_AGAIN, _COLUMNS), (_ERASE_AGAIN, _OF_ERASURES)):
+        rows = [[one[name] for name in columns] for one in known if set(one) == set(columns)]
+        await connection.executemany(statement, rows)
+    return int(await connection.fetchval(_COUNT)) - int(before)
 
 
 def write_forgotten(known: Forgotten, path: Path) -> None:
@@ -60,7 +71,7 @@ def read_forgotten(path: Path) -> Forgotten:
         found = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     except (OSError, ValueError) as error:
         raise Refused(f"{path} is no list of what was forgotten") from error
-    if not all(isinstance(one, dict) and set(one) == set(_COLUMNS) for one in found):
+    if not all(isinstance(one, dict) and set(one) in (set(_COLUMNS), set(_OF_ERASURES)) for one in found):
         raise Refused(f"{path} is no list of what was forgotten")
     return found
 
@@ -210,7 +221,7 @@ class Target:
         return await find_forgotten(self._connection)
 
     async def forget_again(self, known: Forgotten, progress: Progress) -> None:
-        """Let the memory service forget again, when it starts, what the archive does not know to be forgotten."""
+        """Let the services forget again, when they start, what the archive does not know to be forgotten or erased."""
         if count := await forget_again(self._connection, known):
             progress.say(f"{count} forgettings will be made again when the services start")
 

@@ -14,7 +14,7 @@ from .metrics import Kind, Metric, Metrics
 from .outbox import Outbox, Relay, Sendable, sendable
 from .principals import Signer, Verifier, new_key
 from .rpc import ask, ask_each, serve
-from .service import health, run, serve_basics
+from .service import health, run, serve_basics, work_in_background
 from .settings import BusSettings, secrets_dir
 from .streams import announce, audit_entry, erase_parked, erase_shown, follow, mask, show, take, tell
 from .topology import MEDIA
@@ -74,4 +74,5 @@ __all__ = [
     "tell",
     "trace_id",
     "traceparent",
+    "work_in_background",
 ]

@@ -93,6 +93,7 @@ class Understood:
     users: tuple[str, ...] = ()
     external_id: str | None = None
     """The id as it is; made of the source and `id` where there is none."""
+    expires_at: datetime | None = None
 
 
 @dataclass
@@ -126,8 +127,12 @@ class Reading:
         given = next((name for name in names if name in self.left), names[0])
         raise Unfit(given, "missing" if given not in self.left else _unlike_text(self.left[given]))
 
-    def time(self, *names: str) -> datetime | None:
-        """The first of these fields that is there, as a time; one that cannot be is noted and stays as it is."""
+    def time(self, *names: str, to: str = "occurred_at") -> datetime | None:
+        """The first of these fields that is there, as a time; one that cannot be is noted and stays as it is.
+
+        Args:
+            to: the field of a memory that it becomes.
+        """
         for name in names:
             value = self.left.get(name)
             if value is None or value == "":
@@ -148,7 +153,7 @@ class Reading:
                     self._note(name, f"{_short(value)} lies in the future")
                     return None
             del self.left[name]
-            self.mapped[name] = "occurred_at"
+            self.mapped[name] = to
             return at
         return None
 
@@ -195,7 +200,8 @@ def _understand(entry: Entry, source: Source) -> Found:
     metadata.setdefault(ORIGIN, source.name)
     id = meant.external_id or f"{source.name}:{meant.id or _hash(entry)}"
     id = id if len(id) <= _LONGEST_ID else f"{source.name}:{hashlib.sha256(id.encode(errors='surrogatepass')).hexdigest()}"
-    given = {"text": meant.text, "speaker": meant.speaker, "occurred_at": meant.at, "external_id": id, "metadata": metadata}
+    given: dict[str, Any] = {"text": meant.text, "speaker": meant.speaker, "external_id": id, "metadata": metadata}
+    given |= {"occurred_at": meant.at, "expires_at": meant.expires_at}
     names = {target: name for name, target in reading.mapped.items()}
     for name, value in {**given, "conversation_id": meant.conversation}.items():
         if not _is_storable(value):
@@ -485,6 +491,7 @@ class JsonLines:
             reading.text("conversation_id", "conversation_id"),
             users=_first(left.get("user_id")),
             external_id=reading.text("external_id", "external_id") or id,
+            expires_at=reading.time("expires_at", to="expires_at"),
         )
 
 

@@ -195,6 +195,22 @@ class Keys(_Resource):
     revoke = _calls(account.revoke_key)
 
 
+class Users(_Resource):
+    """All that is held of a user: previewed, and erased with a proof."""
+
+    preview_erasure = _calls(account.preview_erasure)
+    erase = _calls(account.erase_user)
+    erasure = _calls(account.get_erasure)
+    erasures = _calls(account.list_erasures)
+
+
+class RetentionOfTenant(_Resource):
+    """For how long the tenant keeps what."""
+
+    get = _calls(account.get_retention)
+    set = _calls(account.set_retention)
+
+
 class ProfileOfCaller(_Resource):
     """What is known of the caller."""
 
@@ -236,6 +252,8 @@ class Client:
         self.memory = Memory(connection)
         self.ledger = Ledger(connection)
         self.keys = Keys(connection)
+        self.users = Users(connection)
+        self.retention = RetentionOfTenant(connection)
         self.profile = ProfileOfCaller(connection)
 
     @property

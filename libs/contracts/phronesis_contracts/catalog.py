@@ -9,6 +9,7 @@ from . import (
     agents,
     answers,
     approvals,
+    deletions,
     documents,
     episodes,
     experiments,
@@ -33,6 +34,7 @@ from .tools import Tool
 
 _MODULES: tuple[ModuleType, ...] = (
     service,
+    deletions,
     orchestrator,
     approvals,
     tasks,
@@ -61,7 +63,10 @@ _MODULES: tuple[ModuleType, ...] = (
     media,
 )
 
-_TABLES = (service.HEALTH, service.SPANS, service.AUDITED, writes.CREATE, writes.UPDATE, lists.LISTS)
+_TABLES = (
+    *(service.HEALTH, service.SPANS, service.AUDITED, writes.CREATE, writes.UPDATE, lists.LISTS),
+    *(deletions.USER_DATA, deletions.USER_ERASE, deletions.AGED_DROP),
+)
 """Contracts that are made in rows: one for each service, or for each type or layer of the registry."""
 
 

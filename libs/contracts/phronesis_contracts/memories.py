@@ -50,6 +50,9 @@ class NewMemory(Described):
     """Your own id for it. The same id again replaces the memory."""
     metadata: Metadata = Field(default_factory=dict)
     """Your own values, such as `{"channel": "email"}`; a search can filter by them."""
+    expires_at: Moment | None = None
+    """When it is to be forgotten, with its time zone. From then on nothing finds it, and shortly after it is deleted for good;
+    without one it stays."""
 
 
 class AddMemories(Described):
@@ -109,6 +112,8 @@ class Memory(Described):
     """When it was changed last."""
     metadata: Metadata = Field(default_factory=dict)
     """Your own values."""
+    expires_at: datetime | None = None
+    """When it is forgotten; absent where it stays."""
 
 
 class MemoryFilter(Described):
@@ -197,6 +202,8 @@ class UpdateMemory(Described):
     """The new text."""
     metadata: Metadata | None = None
     """All of the new metadata."""
+    expires_at: Moment | Literal["never"] | None = None
+    """When it is to be forgotten, or `never`."""
 
 
 class MemoryVersion(Described):
@@ -284,7 +291,7 @@ GET_MEMORY_TOOL = Tool("memory.get", "Read one memory by its id.", GET_MEMORY)
 LIST_MEMORIES_TOOL = Tool("memory.list", "List the user's memories, the newest first.", LIST_MEMORIES)
 UPDATE_MEMORY_TOOL = Tool(
     "memory.update",
-    "Correct the text or the metadata of one memory; what it said before stays in its history.",
+    "Correct the text, the metadata or the time of expiry of one memory; what it said before stays in its history.",
     UPDATE_MEMORY,
     risk=Risk.LOW,
     roles=WRITERS,

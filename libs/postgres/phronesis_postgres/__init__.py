@@ -2,10 +2,11 @@
 
 from .pool import EVERY_TENANT, Connection, Database, Reach, reach_of
 from .settings import PostgresSettings
-from .writes import PostgresOutbox, write_news, write_once
+from .writes import WRITES_OF_USER, PostgresOutbox, write_news, write_once
 
 __all__ = [
     "EVERY_TENANT",
+    "WRITES_OF_USER",
     "Connection",
     "Database",
     "PostgresOutbox",

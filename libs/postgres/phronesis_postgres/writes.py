@@ -44,6 +44,10 @@ async def write_news(connection: Connection, service: str, tenant: str, event: E
     )
 
 
+WRITES_OF_USER = (
+    "writes WHERE tenant = $1 AND split_part(key, '/', 2) = $2 AND split_part(key, '/', 1) IN ('http', 'mcp', 'openai')"
+)
+"""The keys of writes that name a user, as the gateway makes them, in the table `writes`."""
 Out = TypeVar("Out", bound=Message)
 
 

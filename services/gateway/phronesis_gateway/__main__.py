@@ -10,9 +10,10 @@ from contextlib import asynccontextmanager
 from phronesis_bus import Bus, Relay, run
 from phronesis_postgres import Database, PostgresOutbox, PostgresSettings
 
-from .app import Tokens, build
+from .app import Ping, Tokens, build
 from .auth.store import PostgresKeys, read_first_key, store_first_key
 from .auth.tokens import IssuerKeys
+from .auth.users import PostgresUsers
 from .http.server import NOTICE, HttpServer, bind_socket
 from .settings import GatewaySettings, JwtSettings, McpSettings, ToolSettings
 
@@ -27,7 +28,9 @@ async def start(bus: Bus) -> AsyncIterator[None]:
         relay = Relay(bus, PostgresOutbox(database))
         store = PostgresKeys(database, relay.wake)
         relay.start()
-        gateway = await build(bus, store, settings, {"postgres": database.ping}, tokens, McpSettings(), ToolSettings())
+        users = PostgresUsers(database, relay.wake)
+        pings: dict[str, Ping] = {"postgres": database.ping}
+        gateway = await build(bus, store, users, settings, pings, tokens, McpSettings(), ToolSettings())
         server = HttpServer(gateway.app, bound, settings.max_connections, gateway.closing, NOTICE)
         await server.start()
         # Registered last, so it stops first: requests end while the bus still carries their answers.

@@ -25,6 +25,7 @@ from .auth.keys import USER
 from .auth.ports import KeyStore
 from .auth.tickets import Tickets
 from .auth.tokens import IssuerKeys, TokenVerifier
+from .auth.users import Keeper, PostgresUsers, users_router
 from .description import operation_id, serve_description
 from .http.edge import Edge
 from .http.operations import Metrics, Readiness, operations_router
@@ -62,6 +63,7 @@ class Tokens:
 async def build(
     bus: Bus,
     store: KeyStore,
+    users: PostgresUsers,
     settings: GatewaySettings,
     pings: dict[str, Ping],
     tokens: Tokens | None = None,
@@ -76,12 +78,13 @@ async def build(
         mcp: what the operator set for agents; loopback alone by default.
         retired: the tools that are not to be used any more; none by default.
     """
-    parts = Parts(bus, store, settings, {"bus": bus.ping, **pings}, tokens, mcp, retired)
+    parts = Parts(bus, store, users, settings, {"bus": bus.ping, **pings}, tokens, mcp, retired)
     await parts.watch.start()
     await serve_basics(bus, parts.pings)
     await follow(bus, KEY_REVOKED, parts.bus_keys.on_key_revoked, workers=1)
     await follow(bus, RELEASED, parts.allowed.on_released, every_copy=True)
     parts.bus_keys.start()
+    parts.keeper.start()
     edge = Edge(build_api(parts), bus, parts.metrics, settings.max_body, {MEDIA: MAX_UPLOAD + ENVELOPE})
     return Gateway(edge, parts.close)
 
@@ -93,6 +96,7 @@ class Parts:
         self,
         bus: Bus,
         store: KeyStore,
+        users: PostgresUsers,
         settings: GatewaySettings,
         pings: dict[str, Ping],
         tokens: Tokens | None = None,
@@ -101,6 +105,8 @@ class Parts:
     ) -> None:
         self.bus = bus
         self.store = store
+        self.users = users
+        self.keeper = Keeper(bus, users)
         self.settings = settings
         self.pings = pings
         self.watch = Watch(bus, PROGRESS)
@@ -180,6 +186,7 @@ def build_api(parts: Parts) -> FastAPI:
     app.include_router(agents_router(authenticator, bus, parts.offers))
     app.include_router(mcp_servers_router(authenticator, bus, parts.offers))
     app.include_router(keys_router(authenticator, bus, parts.store, parts.keyring))
+    app.include_router(users_router(authenticator, bus, parts.users, parts.keeper, parts.keyring))
     app.include_router(bus_keys_router(authenticator, bus, parts.bus_keys))
     app.include_router(resource_router(parts.named, parts.tokens.settings.issuer if parts.tokens else None))
     app.router.routes.append(Route(PATH, parts.mcp, include_in_schema=False))

@@ -8,6 +8,7 @@ from functools import partial
 from phronesis_bus import Bus, Relay, follow, serve, serve_basics
 from phronesis_bus.streams import record_refusal
 from phronesis_contracts import knowledge_graph, memory, ontology, twin
+from phronesis_contracts.deletions import USER_DATA, USER_ERASE
 
 from .bolt.driver import Bolt, Transaction
 from .bolt.queries import BoltQueries
@@ -89,6 +90,8 @@ async def build(bus: Bus, bolt: Bolt, dialect: Dialect) -> None:
     await serve(bus, twin.UPSERT_TOOL, handlers.upsert)
     await serve(bus, twin.NODES, handlers.nodes)
     await serve(bus, twin.EXPAND, links.expand)
+    await serve(bus, USER_DATA["graph"], links.user_data)
+    await serve(bus, USER_ERASE["graph"], links.user_erase)
     await serve(bus, twin.READ_CYPHER_TOOL, reading.read_cypher)
     await serve(bus, knowledge_graph.CREATE_NODE_TOOL, curating.create_node)
     await serve(bus, knowledge_graph.CREATE_RELATIONSHIP_TOOL, curating.create_relationship)

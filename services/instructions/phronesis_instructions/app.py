@@ -7,13 +7,14 @@ import contextlib
 
 from phronesis_bus import Bus, Relay, follow, serve, serve_basics
 from phronesis_contracts import agents, experiments, instructions
+from phronesis_contracts.deletions import USER_DATA, USER_ERASE
 from phronesis_postgres import Database, PostgresOutbox
 
 from .agents.handlers import AgentHandlers
 from .agents.store import PostgresAgents
 from .library.handlers import Content, LibraryCache, LibraryHandlers
 from .library.store import PostgresStore
-from .releases.handlers import ExperimentHandlers, ReleaseHandlers
+from .releases.handlers import ExperimentHandlers, ReleaseHandlers, UserHandlers
 from .releases.store import PostgresExperiments, PostgresExposures, PostgresReleases
 from .settings import InstructionsSettings
 
@@ -23,7 +24,8 @@ async def build(bus: Bus, database: Database, contents: tuple[Content, ...], set
     store, relay = PostgresStore(database), Relay(bus, PostgresOutbox(database))
     relay.start()
     libraries = LibraryCache(store, settings.cache_seconds)
-    handlers = LibraryHandlers(store, libraries, PostgresExposures(database, relay.wake))
+    exposures = PostgresExposures(database, relay.wake)
+    handlers, of_users = LibraryHandlers(store, libraries, exposures), UserHandlers(exposures)
     publishing = ReleaseHandlers(libraries, PostgresReleases(database), relay.wake)
     experimenting = ExperimentHandlers(libraries, PostgresExperiments(database), relay.wake)
     of_agents = AgentHandlers(libraries, handlers, PostgresAgents(database), relay.wake)
@@ -58,4 +60,6 @@ async def build(bus: Bus, database: Database, contents: tuple[Content, ...], set
     await serve(bus, experiments.LIST_EXPERIMENTS_TOOL, experimenting.list_experiments)
     await serve(bus, experiments.REPORT_EXPERIMENT_TOOL, experimenting.report_experiment)
     await serve(bus, experiments.RECORD_OUTCOME_TOOL, experimenting.record_outcome)
+    await serve(bus, USER_DATA["instructions"], of_users.held)
+    await serve(bus, USER_ERASE["instructions"], of_users.erase)
     await serve_basics(bus, {"postgres": store.ping, "content": handlers.ready, "tier1_bootstrap": handlers.tier_1})

@@ -7,14 +7,14 @@ from typing import Any
 from phronesis_bus import MEDIA, Blobs, Bus, announce, audit_entry, follow, serve, serve_basics
 from phronesis_contracts import Principal
 from phronesis_contracts import media as contract
-from phronesis_contracts.deletions import Purged
+from phronesis_contracts.deletions import AGED_DROP, USER_DATA, USER_ERASE, Purged
 from phronesis_contracts.orchestrator import CONVERSATION_DELETED
 from phronesis_contracts.service import AUDITED
 
 from .fetching.handlers import FetchHandlers, PageHandlers
 from .fetching.web import DestinationResolver
 from .media import Reader, Web
-from .uploads.handlers import MediaHandlers, RemovalHandlers
+from .uploads.handlers import EndingHandlers, MediaHandlers, RemovalHandlers
 from .uploads.store import MediaStore
 
 
@@ -41,4 +41,8 @@ async def build(bus: Bus, reader: Reader, web: Web, resolver: DestinationResolve
     await serve(bus, contract.TRANSCRIBE_TOOL, handlers.transcribe, workers=8)
     await serve(bus, contract.MEDIA_GET, handlers.get)
     await follow(bus, CONVERSATION_DELETED, RemovalHandlers(store, report).on_conversation_deleted, workers=2)
+    ending = EndingHandlers(store)
+    await serve(bus, USER_DATA["media"], ending.held)
+    await serve(bus, USER_ERASE["media"], ending.erase)
+    await serve(bus, AGED_DROP["media"], ending.drop_aged)
     await serve_basics(bus, {"broker": bus.ping})

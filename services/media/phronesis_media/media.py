@@ -183,6 +183,9 @@ class Bucket(Protocol):
     async def delete(self, name: str) -> None:
         """Remove `name`; it is no error when it is not there."""
 
+    async def names(self) -> list[str]:
+        """The names of all objects."""
+
 
 class Reader(Protocol):
     """Reads media."""

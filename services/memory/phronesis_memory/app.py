@@ -24,6 +24,7 @@ from .items.rows import ItemRemover
 from .items.scopes import PostgresScopedMemories, ScopeHandlers
 from .items.search import Retrieval
 from .items.store import PostgresKnowledge
+from .memories.ending import serve_ending
 from .memories.handlers import serve_memories
 from .ports import Embedder, Graph, VectorIndex
 from .profiles.handlers import ProfileHandlers
@@ -105,6 +106,7 @@ async def build(
     await serve(bus, memory.PROFILE_UPDATE_TOOL, span("update_memory", PROFILES, profiles.update))
     await serve(bus, memory.PROFILE_DELETE_TOOL, span("delete_memory", PROFILES, profiles.delete))
     await follow(bus, TURN_ENDED, span("create_memory", KNOWLEDGE, handlers.on_turn_ended))
+    await serve_ending(bus, database, vectors, relay.wake)
     await serve_memories(bus, database, embedding, settings, vectors, relay.wake, queries)
     await serve_documents(bus, database, embedding, settings, vectors, queries)
     of_facts = await serve_facts(bus, database, embedding, settings, vectors, relay.wake, queries)

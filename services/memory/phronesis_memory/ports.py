@@ -72,6 +72,9 @@ class VectorIndex(Protocol):
     ) -> list[dict[str, float]]:
         """For each vector the cosine of those of its `ids` that the audience holds, by their own or nearest passage's."""
 
+    async def count(self, tenant: str, owners: Sequence[str], prefix: str) -> int:
+        """How many vectors the index holds of these owners, and of those whose names begin so. Raises `Unavailable`."""
+
     async def check(self) -> None:
         """Raise `Unavailable` where the index is down, `EmbeddingMismatch` where it is another model's."""
 

@@ -27,6 +27,10 @@ SCOPE_PREFIX = "scope:"
 """What the name of every owner of a scope begins with. The policy `of_its_room` of the schema knows it too."""
 
 
+LIVE = "(expires_at IS NULL OR expires_at > now())"
+"""The condition that an item has not expired; every statement that reads what items say has it."""
+
+
 def utc_now() -> datetime:
     return datetime.now(UTC)
 
@@ -156,6 +160,8 @@ class Said:
 
     conversation_id: str | None = None
     occurred_at: datetime | None = None
+    expires_at: datetime | None = None
+    """When it is to be forgotten."""
 
 
 @dataclass(frozen=True)

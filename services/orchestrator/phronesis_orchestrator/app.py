@@ -17,6 +17,7 @@ from .agents.cognition.state import Cognition
 from .agents.handlers import serve_agents
 from .approvals.handlers import serve_approvals
 from .approvals.store import PostgresApprovals
+from .conversations.erasing import serve_erasing
 from .conversations.handlers import ConversationHandlers, serve_conversations
 from .conversations.store import PostgresConversations
 from .learning.handlers import BusStreams, Forgetting, serve_learning
@@ -51,6 +52,7 @@ from .understanding.reader import Vocabularies
 class Stores:
     """One of each, all over the same database: what is committed by one is seen by the others."""
 
+    database: Database
     turns: PostgresTurns
     journal: PostgresJournal
     approvals: PostgresApprovals
@@ -66,6 +68,7 @@ class Stores:
 
 def open_stores(database: Database) -> Stores:
     return Stores(
+        database=database,
         turns=PostgresTurns(database),
         journal=PostgresJournal(database),
         approvals=PostgresApprovals(database),
@@ -153,6 +156,7 @@ async def build(
     await follow(bus, NODE_CHANGED, vocabularies.on_node_changed, every_copy=True)
     await follow(bus, ONTOLOGY_CHANGED, vocabularies.on_ontology_changed, every_copy=True)
     await serve_conversations(bus, ConversationHandlers(stores.conversations, progress, cancelled))
+    await serve_erasing(bus, stores.database, cancelled, cognition.pasts.drop)
     await serve_tasks(bus, stores.tasks, handlers)
     await serve_approvals(bus, stores.approvals, progress, resumed)
     await serve_ledger(bus, stores.ledger, budgets, relay.wake)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from phronesis.constitution.repair import Step, repair
+from phronesis.constitution.loading import Step, repair
 
 BACKUP = {"id": "b1", "nodes": 3, "embeddings": 2}
 WELL: dict[str, Any] = {

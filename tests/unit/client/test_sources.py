@@ -400,6 +400,7 @@ TIMES = st.datetimes(min_value=datetime(1, 1, 3), max_value=datetime(9999, 12, 2
         created_at=TIMES,
         updated_at=TIMES,
         metadata=st.dictionaries(STORABLE, PLAIN, max_size=4),
+        expires_at=st.none() | TIMES,
     )
 )
 def test_what_is_exported_is_read_back_with_every_field(memory: Memory) -> None:
@@ -410,6 +411,7 @@ def test_what_is_exported_is_read_back_with_every_field(memory: Memory) -> None:
         "speaker": memory.speaker,
         "occurred_at": memory.occurred_at,
         "external_id": memory.external_id or memory.id,
+        "expires_at": memory.expires_at,
     }
     assert (one.conversation_id, one.id) == (memory.conversation_id, memory.id)
     kept = dict(one.memory.metadata)

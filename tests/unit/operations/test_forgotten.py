@@ -18,11 +18,18 @@ ONE = {
     "conversation_id": None,
     "requested_at": "2026-11-23 01:02:03+00",
 }
+ERASED = {
+    "id": "00000000-0000-4000-8000-000000000002",
+    "tenant": "acme",
+    "user_id": "bob",
+    "requested_by": "root",
+    "requested_at": "2026-11-23 01:02:03+00",
+}
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
-    write_forgotten([ONE], tmp_path / "list")
-    assert read_forgotten(tmp_path / "list") == [ONE]
+    write_forgotten([ONE, ERASED], tmp_path / "list")
+    assert read_forgotten(tmp_path / "list") == [ONE, ERASED]
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"id": "x"}'])

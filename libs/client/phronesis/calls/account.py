@@ -1,4 +1,4 @@
-"""Calls about the caller's account: keys, readiness, profile, usage, limits and replays."""
+"""Calls about accounts: keys, users and how long their data is kept, readiness, profile, usage, limits and replays."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from uuid import uuid4
 
 from phronesis_contracts import Role
 from phronesis_contracts.answers import Replayed
+from phronesis_contracts.deletions import Erasure, Retention, UserPreview
 from phronesis_contracts.ledger import Limits, Part, SetLimit, UsageSums, Window
 from phronesis_contracts.memory import Profile
 from phronesis_contracts.orchestrator import Turn
@@ -150,3 +151,52 @@ def set_limit(
     """Set a limit; it is removed where neither tokens nor US dollars are stated. For admins."""
     limit = validate_message(SetLimit, {"window": window, "tokens": tokens, "usd": usd, "agent": agent, "user": user})
     return Request("PUT", "/api/v1/limits", Limits.model_validate, json=limit.model_dump(mode="json", exclude_none=True))
+
+
+def preview_erasure(user_id: str) -> Request[UserPreview]:
+    """What the erasure of a user would remove, by service and kind. For administrators, and for the user."""
+    path = f"/api/v1/users/{path_segment(user_id, 'user_id')}"
+    return Request("DELETE", path, UserPreview.model_validate, params={"dry_run": "true"}, reads=True)
+
+
+def erase_user(user_id: str) -> Request[Erasure]:
+    """Erase all that is held of a user; it goes on after this returns, as `erasure` tells. The user's keys end at once."""
+    return Request("DELETE", f"/api/v1/users/{path_segment(user_id, 'user_id')}", Erasure.model_validate, reads=True)
+
+
+def get_erasure(erasure_id: str) -> Request[Erasure]:
+    """How far the erasure of a user is; once it is complete, its proof."""
+    return Request("GET", f"/api/v1/erasures/{path_segment(erasure_id, 'erasure_id')}", Erasure.model_validate, reads=True)
+
+
+def list_erasures(limit: int = 50) -> Request[tuple[Erasure, ...]]:
+    """The erasures of the tenant, the newest first: up to 200. For administrators."""
+    return Request("GET", "/api/v1/erasures", parse_list(Erasure, "erasures"), params={"limit": limit}, reads=True)
+
+
+def get_retention() -> Request[Retention]:
+    """For how many days the tenant keeps what; `None` is for ever. For administrators."""
+    return Request("GET", "/api/v1/retention", Retention.model_validate, reads=True)
+
+
+def set_retention(
+    *,
+    messages: int | None = None,
+    episodes: int | None = None,
+    media: int | None = None,
+    conversations: int | None = None,
+    traces: int | None = None,
+) -> Request[Retention]:
+    """Set for how many days the tenant keeps what; what is left out is kept for ever. For administrators.
+
+    Args:
+        messages: messages that were added to memory.
+        episodes: what memory keeps of ended turns.
+        media: files.
+        conversations: conversations with agents, with their turns, from the last activity on.
+        traces: how answers came about.
+    """
+    given = {"messages": messages, "episodes": episodes, "media": media, "conversations": conversations, "traces": traces}
+    wanted = validate_message(Retention, without_none(given))
+    body = wanted.model_dump(exclude_none=True)
+    return Request("PUT", "/api/v1/retention", Retention.model_validate, json=body, reads=True)

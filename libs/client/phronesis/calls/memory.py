@@ -59,6 +59,7 @@ def add(
     given: str | memories.NewMemory | Mapping[str, Any] | Iterable[str | memories.NewMemory | Mapping[str, Any]],
     *,
     conversation_id: str | None = None,
+    expires_at: datetime | str | None = None,
     wait: bool = False,
     idempotency_key: str | None = None,
     user_id: str | None = None,
@@ -69,12 +70,15 @@ def add(
         given: one or several; a string is a text, a mapping has the fields of `NewMemory`, such as
             `{"speaker": "Ada", "text": "The launch is on 4 May"}`.
         conversation_id: the conversation that they belong to, in the order in which they were said.
+        expires_at: when those are to be forgotten that state no time of their own; a time with its zone.
         wait: return only once they are found by their meaning; otherwise that comes a moment after they are stored.
         idempotency_key: the same key again adds nothing twice; one is made where none is given.
         user_id: your own name for the user that it is done for; the key needs the scope `act_for_users`. So in all calls.
     """
     several = [given] if isinstance(given, str | memories.NewMemory | Mapping) else list(given)
     items = [{"text": one} if isinstance(one, str) else one for one in several]
+    if expires_at is not None:
+        items = [_expiring(one, expires_at) for one in items]
     fields = {"memories": items, "conversation_id": conversation_id, "wait": wait}
     return _tool_request(memories.ADD_MEMORIES_TOOL, fields, idempotency_key, defaults=False, user_id=user_id)
 
@@ -96,6 +100,11 @@ def batches(given: Iterable[memories.NewMemory]) -> Iterator[list[memories.NewMe
         size += bytes_
     if batch:
         yield batch
+
+
+def _expiring(one: memories.NewMemory | Mapping[str, Any], at: datetime | str) -> Mapping[str, Any]:
+    given = one.model_dump(mode="json", exclude_none=True) if isinstance(one, memories.NewMemory) else dict(one)
+    return {"expires_at": at} | given
 
 
 def search(
@@ -152,11 +161,16 @@ def update(
     *,
     text: str | None = None,
     metadata: Mapping[str, Any] | None = None,
+    expires_at: datetime | str | None = None,
     idempotency_key: str | None = None,
     user_id: str | None = None,
 ) -> Request[memories.Memory]:
-    """Correct the text of a memory, or all of its metadata; what it said before stays in its history."""
-    fields = {"id": id, "text": text, "metadata": None if metadata is None else dict(metadata)}
+    """Correct the text of a memory, or all of its metadata; what it said before stays in its history.
+
+    Args:
+        expires_at: when it is to be forgotten; `"never"` lets it stay.
+    """
+    fields = {"id": id, "text": text, "metadata": None if metadata is None else dict(metadata), "expires_at": expires_at}
     return _tool_request(memories.UPDATE_MEMORY_TOOL, fields, idempotency_key, user_id=user_id)
 
 

@@ -1,8 +1,10 @@
-"""`phronesis keys`, `profile`, `usage`, `limits` and `replay`."""
+"""`phronesis keys`, `user`, `retention`, `profile`, `usage`, `limits` and `replay`."""
 
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, get_args
@@ -16,6 +18,7 @@ from .output import Commands, Stack, Yes
 
 if TYPE_CHECKING:
     from phronesis_contracts.answers import Replayed, ReplaySide
+    from phronesis_contracts.deletions import Erasure, Retention, UserPreview
     from phronesis_contracts.ledger import Limits
     from phronesis_contracts.memory import Profile
 
@@ -102,6 +105,116 @@ def revoke(stack: Stack, id: Annotated[str, typer.Argument(help="Id of the key, 
     with stack.client() as client:
         client.keys.revoke(id)
     output.note(f"key {id} is revoked")
+
+
+user_app = Commands(help="Users: erase all that is held of one, with a proof.", no_args_is_help=True)
+_PAUSE = 0.5
+_PATIENCE = 600.0
+"""Seconds that `--wait` waits at most; the erasure goes on after it."""
+
+
+@user_app.stack_command()
+def erase(
+    stack: Stack,
+    user: Annotated[str, typer.Argument(help="The user's name, or your program's own name for the user.")],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what would be erased.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Stay until nothing is left.")] = False,
+    yes: Yes = False,
+) -> None:
+    """Erase all that is held of a user of your tenant, in every store, and print the proof. Their keys end."""
+    from phronesis_contracts.deletions import DeletionState
+
+    with stack.client() as client:
+        if dry_run:
+            stack.show(client.users.preview_erasure(user), _print_preview)
+            return
+        output.sure(f"Erase all that is held of {user} for good?", yes)
+        found = client.users.erase(user)
+        end = time.monotonic() + _PATIENCE
+        while wait and found.state is DeletionState.PENDING and time.monotonic() < end:
+            time.sleep(_PAUSE)
+            found = client.users.erasure(found.erasure_id)
+    stack.show(found, _print_erasure)
+    if wait and found.state is DeletionState.PENDING:
+        output.note("the erasure is still going on")
+        raise typer.Exit(output.FAILURE)
+
+
+@user_app.stack_command()
+def erasure(stack: Stack, id: Annotated[str, typer.Argument(help="Id of the erasure.")]) -> None:
+    """Show how far an erasure is; once it is complete, its proof."""
+    with stack.client() as client:
+        stack.show(client.users.erasure(id), _print_erasure)
+
+
+@user_app.stack_command(json=False)
+def erasures(stack: Stack) -> None:
+    """List the erasures of your tenant, the newest first."""
+    with stack.client() as client:
+        rows = [
+            (one.erasure_id, one.user, one.state.value, f"{one.requested_at:%Y-%m-%d %H:%M}", one.requested_by)
+            for one in client.users.erasures()
+        ]
+    output.table(("ERASURE", "USER", "STATE", "ASKED FOR (UTC)", "BY"), rows)
+
+
+def _print_preview(found: UserPreview) -> None:
+    _print_counts("erases", found.held)
+    _print_counts("keeps", found.kept)
+
+
+def _print_erasure(found: Erasure) -> None:
+    output.out(f"erasure  {found.erasure_id}")
+    output.out(f"user     {found.user}")
+    output.out(f"state    {found.state}")
+    _print_counts("before", found.before)
+    if found.completed_at is not None:
+        _print_counts("after", found.after)
+        _print_counts("kept", found.kept)
+        output.out(f"done     {found.completed_at:%Y-%m-%d %H:%M:%S} UTC, asked for by {found.requested_by}")
+        output.out(f"sha256   {found.digest}")
+
+
+def _print_counts(name: str, counts: Mapping[str, Mapping[str, int]]) -> None:
+    told = [f"{service}: {', '.join(f'{count} {what}' for what, count in of.items())}" for service, of in counts.items() if of]
+    for line in told or ["nothing"]:
+        output.out(f"{name:<8} {line}")
+
+
+retention_app = Commands(help="For how many days your tenant keeps what: show, set.")
+_Days = Annotated[int | None, typer.Option(help="Days; left out, it is kept for ever.", min=1, max=36_500)]
+
+
+@retention_app.default_command()
+@retention_app.stack_command("show")
+def show_retention(stack: Stack) -> None:
+    """For how many days your tenant keeps what."""
+    with stack.client() as client:
+        stack.show(client.retention.get(), _print_retention)
+
+
+@retention_app.stack_command("set")
+def set_retention(
+    stack: Stack,
+    messages: _Days = None,
+    episodes: _Days = None,
+    media: _Days = None,
+    conversations: _Days = None,
+    traces: _Days = None,
+    yes: Yes = False,
+) -> None:
+    """Set for how many days your tenant keeps what; what you leave out is kept for ever. What is older is deleted for good."""
+    given = {"messages": messages, "episodes": episodes, "media": media, "conversations": conversations, "traces": traces}
+    told = ", ".join(f"{name} older than {days} days" for name, days in given.items() if days is not None)
+    if told:
+        output.sure(f"Delete {told}, from now on, for good?", yes)
+    with stack.client() as client:
+        stack.show(client.retention.set(**given), _print_retention)
+
+
+def _print_retention(found: Retention) -> None:
+    for name, days in found.model_dump().items():
+        output.out(f"{name:<14} {'for ever' if days is None else f'{days} days'}")
 
 
 profile_app = Commands(help="What is known of you: show, set, delete.")

@@ -14,7 +14,6 @@ from typer.core import TyperGroup
 from . import (
     account,
     agents,
-    approvals,
     constitution,
     conversations,
     facts,
@@ -136,7 +135,7 @@ SECTIONS = {
     "Remember": ("memory", "import", "remember", "recall", "forget", "profile"),
     "Data": ("load", "twin", "constitution", "backup", "restore", "forgotten", "export"),
     "Agents": ("agent", "instructions", "mcp"),
-    "Administer": ("keys", "usage", "limits"),
+    "Administer": ("keys", "user", "retention", "usage", "limits"),
 }
 """The commands as the help lists them."""
 
@@ -189,13 +188,15 @@ app.add_typer(load, name="load")
 app.add_typer(turns.app, name="turns")
 app.add_typer(tasks.app, name="tasks")
 app.stack_command("task")(tasks.task)
-app.add_typer(approvals.app, name="approvals")
+app.add_typer(conversations.approvals_app, name="approvals")
 app.add_typer(conversations.app, name="conversations")
 app.add_typer(account.profile_app, name="profile")
 facts.app.add_typer(facts.query_app)
 facts.app.add_typer(memories.app)
 app.add_typer(facts.app, name="memory")
 app.add_typer(account.keys_app, name="keys")
+app.add_typer(account.user_app, name="user")
+app.add_typer(account.retention_app, name="retention")
 app.add_typer(mcp_servers.app, name="mcp")
 app.add_typer(twin_app, name="twin")
 app.add_typer(constitution.app, name="constitution")

@@ -210,7 +210,7 @@ def inventory(stack: Stack) -> None:
 @app.stack_command(json=False)
 def repair(stack: Stack, text: Annotated[str, typer.Argument(help="Words that the graph should have an answer to.")]) -> None:
     """Back up, make the vectors whole, and see that they are; it stops at the first step that fails."""
-    from ..constitution import repair as repairing
+    from ..constitution import loading as repairing
 
     with stack.client() as client:
         for step in repairing.repair(client.tools, text):

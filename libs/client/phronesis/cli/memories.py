@@ -37,12 +37,13 @@ def add(
     at: Annotated[str | None, typer.Option("--at", help="When: 2026-03-04T12:00:00Z; now by default.")] = None,
     external_id: Annotated[str | None, typer.Option("--external-id", help="Your own id; again, it replaces.")] = None,
     metadata: Annotated[str, typer.Option("--metadata", help="JSON, to filter by.")] = "{}",
+    expires: Annotated[str | None, typer.Option("--expires", help="When to forget it: 2026-04-01T00:00:00Z.")] = None,
 ) -> None:
     """Remember texts, or messages of a conversation."""
     said = {"speaker": speaker, "occurred_at": at, "external_id": external_id, "metadata": _json(metadata)}
     given = [{"text": text, **{name: value for name, value in said.items() if value}} for text in texts]
     with stack.client() as client:
-        done = client.memory.add(given, conversation_id=conversation)
+        done = client.memory.add(given, conversation_id=conversation, expires_at=expires)
     if not stack.as_json(done):
         for one in done.memories:
             output.out(f"{one.id}  {one.status}")
@@ -105,7 +106,8 @@ def get(stack: Stack, id: Id) -> None:
         found = client.memory.get(id)
     if not stack.as_json(found):
         output.out(_line(found, len(found.text)))
-        output.note(f"added {found.created_at:%Y-%m-%d %H:%M}, changed {found.updated_at:%Y-%m-%d %H:%M}")
+        ends = f", expires {found.expires_at:%Y-%m-%d %H:%M}" if found.expires_at is not None else ""
+        output.note(f"added {found.created_at:%Y-%m-%d %H:%M}, changed {found.updated_at:%Y-%m-%d %H:%M}{ends}")
 
 
 @app.stack_command()
@@ -114,10 +116,12 @@ def update(
     id: Id,
     text: Annotated[str | None, typer.Option("--text", help="The new text.")] = None,
     metadata: Annotated[str | None, typer.Option("--metadata", help="All of the new metadata, as JSON.")] = None,
+    expires: Annotated[str | None, typer.Option("--expires", help="When to forget it: a time, or never.")] = None,
 ) -> None:
     """Correct a memory; what it said before stays in its history."""
     with stack.client() as client:
-        done = client.memory.update(id, text=text, metadata=None if metadata is None else _json(metadata))
+        changed = None if metadata is None else _json(metadata)
+        done = client.memory.update(id, text=text, metadata=changed, expires_at=expires)
     if not stack.as_json(done):
         output.out(_line(done))
 

@@ -132,18 +132,22 @@ def act_for(who: Principal, user: str, *, known: bool = False) -> Principal:
     """
     if ACT_FOR_USERS not in who.scopes:
         raise Forbidden(f"this key may not act for users: it lacks the scope {ACT_FOR_USERS}", field=USER)
-    plain = user.strip()
-    if not plain or len(plain) > _LONGEST_USER or not plain.isprintable():
-        raise BadRequest(f"a user is named by 1 to {_LONGEST_USER} printable characters", field=USER)
-    name = plain if known or _USER.fullmatch(plain) else f"u-{hashlib.sha256(plain.encode()).hexdigest()[:40]}"
     return Principal(
         tenant=who.tenant,
-        user=name,
+        user=name_user(user, known=known, field=USER),
         role=Role.NOOR if who.role in ELEVATED else who.role,
         scopes=tuple(scope for scope in who.scopes if scope in SCOPES),
         key=who.key,
         acted_by=who.user,
     )
+
+
+def name_user(user: str, *, known: bool = False, field: str = "user_id") -> str:
+    """A user's name inside a tenant. Arguments as of `act_for`; `field` is what a refusal names. Raises `BadRequest`."""
+    plain = user.strip()
+    if not plain or len(plain) > _LONGEST_USER or not plain.isprintable():
+        raise BadRequest(f"a user is named by 1 to {_LONGEST_USER} printable characters", field=field)
+    return plain if known or _USER.fullmatch(plain) else f"u-{hashlib.sha256(plain.encode()).hexdigest()[:40]}"
 
 
 READ = "phronesis:read"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query
 from pydantic import ConfigDict, Field, JsonValue
@@ -72,17 +72,19 @@ class ContextGiven(BuildContext, defer_build=False):
 
 _TEXT: JsonValue = {"required": ["text"], "properties": {"text": {"type": "string"}}}
 _METADATA: JsonValue = {"required": ["metadata"], "properties": {"metadata": {"type": "object"}}}
+_EXPIRY: JsonValue = {"required": ["expires_at"], "properties": {"expires_at": {"type": "string"}}}
 
 
 class MemoryChange(Given):
     """What is to be corrected; what is not given stays."""
 
     model_config = ConfigDict(
-        json_schema_extra={"anyOf": [_TEXT, _METADATA], "examples": [{"text": "The launch is on 11 May."}]}
+        json_schema_extra={"anyOf": [_TEXT, _METADATA, _EXPIRY], "examples": [{"text": "The launch is on 11 May."}]}
     )
 
     text: str | None = Field(default=None, min_length=1, max_length=20_000, description="The new text.")
     metadata: Metadata | None = Field(default=None, description="All of the new metadata.")
+    expires_at: Moment | Literal["never"] | None = Field(default=None, description="When it is to be forgotten, or `never`.")
 
 
 def memory_router(authenticator: Authenticator, bus: Bus, offers: Offers) -> APIRouter:

@@ -76,6 +76,16 @@ _WAITING = " UNION ".join(
 _ARRIVED = f"UNWIND $keys AS key MATCH (w:{LINKS} {{key: key}}) DELETE w"
 
 
+# Both ends of a link have one owner.
+_OF_USER = {
+    "items": tuple(f"MATCH (n:{label}) WHERE n.key STARTS WITH $prefix" for label in ITEM_LABELS),
+    "waiting_links": (f"MATCH (n:{LINKS}) WHERE n.source STARTS WITH $prefix",),
+}
+_GONE_OF_USER = f"MATCH (n:{GONE}) WHERE n.key STARTS WITH $prefix RETURN count(n) AS found"
+_STEP = 1_000
+"""Nodes that one step of an erasure removes of a kind."""
+
+
 class BoltLinkStore:
     def __init__(self, bolt: Bolt, schema: Schema) -> None:
         self._bolt, self._schema = bolt, schema
@@ -102,6 +112,39 @@ class BoltLinkStore:
 
         async with self._turns.of(turn):
             await self._bolt.write(work)
+
+    async def held(self, tenant: str, user: str) -> tuple[dict[str, int], int]:
+        """How many nodes are held of a user's items, by kind, and how many ids of what they forgot."""
+        await self._schema.declared()
+        prefix = item_key(tenant, user, "")
+
+        async def work(transaction: Transaction) -> tuple[dict[str, int], int]:
+            counts = dict.fromkeys(_OF_USER, 0)
+            for name, statements in _OF_USER.items():
+                for statement in statements:
+                    rows = await transaction.rows(f"{statement} RETURN count(n) AS found", prefix=prefix)
+                    counts[name] += sum(row["found"] for row in rows)
+            gone = await transaction.rows(_GONE_OF_USER, prefix=prefix)
+            return counts, sum(row["found"] for row in gone)
+
+        return await self._bolt.read(work)
+
+    async def erase(self, tenant: str, user: str) -> dict[str, int]:
+        """Remove a bounded number of the nodes of a user's items, with their links; how many of what. Raises `Unavailable`."""
+        await self._schema.declared()
+        prefix = item_key(tenant, user, "")
+
+        async def work(transaction: Transaction) -> dict[str, int]:
+            await take_turn(transaction, prefix)
+            removed = dict.fromkeys(_OF_USER, 0)
+            for name, statements in _OF_USER.items():
+                for statement in statements:
+                    remove = f"{statement} WITH n LIMIT {_STEP} DETACH DELETE n RETURN 1 AS one"
+                    removed[name] += len(await transaction.rows(remove, prefix=prefix))
+            return removed
+
+        async with self._turns.of(prefix):
+            return await self._bolt.write(work)
 
     async def expand(self, tenant: str, user: str, question: Expand) -> list[Neighbour]:
         """Walk from the seeds, hop by hop.

@@ -9,13 +9,14 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from phronesis_bus import Call
-from phronesis_contracts import NotFound, experiments, instructions
+from phronesis_contracts import NotFound, Nothing, experiments, instructions
+from phronesis_contracts.deletions import PartErased, UserData
 
 from ..library.handlers import LibraryCache, Releases
 from ..library.texts import Library, Overlay, Text
 from .experiments import Sample, difference_interval, mean_interval
 from .publication import apply_publication, compare_texts
-from .store import PostgresExperiments
+from .store import PostgresExperiments, PostgresExposures
 
 Out = TypeVar("Out")
 
@@ -112,6 +113,23 @@ class ExperimentHandlers(_Handlers):
             for metric, arms in sorted(samples.items())
         )
         return experiments.ExperimentReport(experiment=experiment, confidence=request.confidence, metrics=metrics)
+
+
+class UserHandlers:
+    """What is held of a user, counted and erased."""
+
+    def __init__(self, exposures: PostgresExposures) -> None:
+        self._exposures = exposures
+
+    async def held(self, call: Call, request: Nothing) -> UserData:
+        """How much is held of the caller."""
+        counts = await self._exposures.held(call.who)
+        return UserData(held={name: count for name, count in counts.items() if count})
+
+    async def erase(self, call: Call, request: Nothing) -> PartErased:
+        """Erase what is held of the caller."""
+        counts = await self._exposures.erase(call.who)
+        return PartErased(removed={name: count for name, count in counts.items() if count}, done=True)
 
 
 _NOBODY = Sample(0, 0.0, 0.0, True)

@@ -32,7 +32,7 @@ from phronesis_contracts.instructions import (
     Unpublishable,
 )
 from phronesis_contracts.service import AUDITED
-from phronesis_postgres import Connection, Database, write_news, write_once
+from phronesis_postgres import WRITES_OF_USER, Connection, Database, write_news, write_once
 
 from ..library.store import read_overlay, read_platform, read_release
 from ..library.texts import Library, Overlay, Platform, Running, Text
@@ -176,6 +176,12 @@ _REMEMBERED = 50_000
 """Users whose arms are kept in memory at most, over all experiments."""
 _RUNNING = "SELECT true FROM experiments WHERE tenant = $1 AND name = $2 AND status = 'running' FOR UPDATE"
 _ARMS = "SELECT arm, weight, users FROM experiment_arms WHERE tenant = $1 AND experiment = $2 ORDER BY place"
+_OF_USER = {
+    "outcomes": "outcomes WHERE tenant = $1 AND user_id = $2",
+    "exposures": "exposures WHERE tenant = $1 AND user_id = $2",
+    "writes": WRITES_OF_USER,
+}
+"""Rows that name a user, by what they are."""
 _KNOWN = "SELECT experiment, arm FROM exposures WHERE tenant = $1 AND user_id = $2 AND experiment = ANY($3)"
 _FRESH = "INSERT INTO exposures (tenant, experiment, user_id, arm) VALUES ($1, $2, $3, $4)"
 _COUNT = "UPDATE experiment_arms SET users = users + 1 WHERE tenant = $1 AND experiment = $2 AND arm = $3"
@@ -205,6 +211,25 @@ class PostgresExposures:
         while len(self._remembered) > _REMEMBERED:
             self._remembered.popitem(last=False)
         return {one.name: arm for one in experiments if (arm := (found | known).get(one.name))}
+
+    async def held(self, who: Principal) -> dict[str, int]:
+        """How many rows are held of a user, by what they are."""
+        async with self._database.connection(who.tenant) as connection:
+            return {
+                name: int(await connection.fetchval(f"SELECT count(*) FROM {rows}", who.tenant, who.user))  # noqa: S608
+                for name, rows in _OF_USER.items()
+            }
+
+    async def erase(self, who: Principal) -> dict[str, int]:
+        """Erase in which arms a user was, and what came of it; how many rows that were. The arms' sums stay."""
+        removed: dict[str, int] = {}
+        async with self._database.transaction(who.tenant) as connection:
+            for name, rows in _OF_USER.items():
+                done = await connection.execute(f"DELETE FROM {rows}", who.tenant, who.user)  # noqa: S608
+                removed[name] = int(done.rpartition(" ")[2])
+        for key in [key for key in self._remembered if (key[0], key[2]) == (who.tenant, who.user)]:
+            del self._remembered[key]
+        return removed
 
     async def _known(self, who: Principal, names: list[str]) -> dict[str, str]:
         async with self._database.connection(who.tenant) as connection:

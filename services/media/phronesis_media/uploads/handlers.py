@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
 from phronesis_bus import Call, News
-from phronesis_contracts import BadRequest, NotFound, Principal, ServiceError, TooLarge
-from phronesis_contracts.deletions import ConversationDeleted, Purged
+from phronesis_contracts import BadRequest, NotFound, Nothing, Principal, ServiceError, TooLarge
+from phronesis_contracts.deletions import Aged, ConversationDeleted, DropAged, PartErased, Purged, UserData
 from phronesis_contracts.media import MAX_UPLOAD, AcceptUpload, ExtractedText, FetchUrl, Media, MediaKind, MediaRef, TextRef
 
 from ..media import (
@@ -171,3 +172,43 @@ class RemovalHandlers:
             removed += 1
         report = Purged(deletion_id=event.deletion_id, removed={"media": removed}, part=event.part, parts=event.parts)
         await self._report(news.tenant, report)
+
+
+_STEP = 15.0
+"""Seconds that one step of a removal goes on."""
+
+
+class EndingHandlers:
+    """Media that end by themselves: with all else that is held of a user, and with a tenant's retention."""
+
+    def __init__(self, store: MediaStore) -> None:
+        self._store = store
+        self._reached: dict[tuple[str, str], str] = {}
+        """By tenant and what is removed, the record up to which it is; a removal that is forgotten begins anew."""
+
+    async def held(self, call: Call, request: Nothing) -> UserData:
+        """How much is held of the caller."""
+        theirs = [one async for one in self._store.records(call.who.tenant) if one.user == call.who.user]
+        return UserData(held={"media": len(theirs), "bytes": sum(one.size for one in theirs)} if theirs else {})
+
+    async def erase(self, call: Call, request: Nothing) -> PartErased:
+        """Erase some of the caller's media."""
+        return await self._remove(call.who.tenant, f"user {call.who.user}", lambda one: one.user == call.who.user)
+
+    async def drop_aged(self, call: Call, request: DropAged) -> PartErased:
+        """Delete media of a tenant whose time is over. Raises `BadRequest`."""
+        if request.what is not Aged.MEDIA:
+            raise BadRequest(f"media holds no {request.what}", field="what")
+        return await self._remove(call.who.tenant, "aged", lambda one: one.created < request.before)
+
+    async def _remove(self, tenant: str, what: str, gone: Callable[[Stored], bool]) -> PartErased:
+        ends, removed = time.monotonic() + _STEP, 0
+        after = self._reached.pop((tenant, what), "")
+        async for one in self._store.records(tenant, after):
+            if gone(one):
+                await self._store.remove(one)
+                removed += 1
+            if time.monotonic() >= ends:
+                self._reached[tenant, what] = f"{tenant}/{one.id}.json"
+                return PartErased(removed={"media": removed} if removed else {}, done=False)
+        return PartErased(removed={"media": removed} if removed else {}, done=True)

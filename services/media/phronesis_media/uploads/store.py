@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
 from uuid import UUID
 
 from phronesis_contracts import NotFound, Principal
 
 from ..media import Bucket, Reading, Stored
+
+_TOGETHER = 16
+"""Records that are read at once."""
 
 
 class MediaStore:
@@ -60,6 +65,21 @@ class MediaStore:
         name = f"{medium.tenant}/{medium.id}"
         for gone in (text_object(medium), name, f"{name}.json", text_object(medium)):
             await self._bucket.delete(gone)
+
+    async def records(self, tenant: str, after: str = "") -> AsyncIterator[Stored]:
+        """The media of a tenant in the order of their names, from behind `after` on."""
+        names = sorted(name for name in await self._bucket.names() if name.startswith(f"{tenant}/") and name.endswith(".json"))
+        names = [name for name in names if name > after]
+        for start in range(0, len(names), _TOGETHER):
+            for found in await asyncio.gather(*map(self._record, names[start : start + _TOGETHER])):
+                if found is not None and found.tenant == tenant:
+                    yield found
+
+    async def _record(self, name: str) -> Stored | None:
+        try:
+            return Stored.model_validate_json(await self._bucket.get(name))
+        except NotFound:
+            return None
 
     async def _kept(self, medium: Stored) -> bool:
         try:

@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from phronesis_bus import Bus, Call, serve
+from phronesis_bus import Bus, Call, serve, work_in_background
 from phronesis_contracts import BadRequest, documents
 from phronesis_contracts.memory import ItemKind
 from phronesis_postgres import Database
 
-from ..embedding.background import embed_in_background
 from ..embedding.queries import QueryVectors
 from ..indexes import make_search
 from ..items.search import Candidate, HybridSearch
@@ -176,4 +175,4 @@ async def serve_documents(
     await serve(bus, documents.SEARCH_DOCUMENTS, span("search_memory", STORE, handlers.search))
     await serve(bus, documents.COMPARE_TEXTS, span("search_memory", STORE, handlers.compare))
     await serve(bus, documents.LIST_DOCUMENTS, span("search_memory", STORE, handlers.list))
-    embed_in_background(bus, "passages", embedding.step, wake)
+    work_in_background(bus, "passages", embedding.step, wake)

@@ -17,12 +17,12 @@ from phronesis_postgres import Connection, Database, write_news, write_once
 
 from ..items.rows import find_tombstones, lock_owner, write_items
 from ..ports import VectorIndex
-from ..values import Audience, Draft, Vector, parse_ids, shorten
+from ..values import LIVE, Audience, Draft, Vector, parse_ids, shorten
 from .strategies import is_spent, tool_names
 
-_READ_EPISODES = """
+_READ_EPISODES = f"""
     SELECT id, external_id, body, metadata, created_at FROM items
-    WHERE tenant = $1 AND owner = $2 AND kind = $3 AND id = ANY($4::uuid[])"""
+    WHERE tenant = $1 AND owner = $2 AND kind = $3 AND id = ANY($4::uuid[]) AND {LIVE}"""  # noqa: S608
 _OUTCOMES = """
     SELECT episode_id, tool, ok, code, detail, ms FROM tool_outcomes
     WHERE tenant = $1 AND owner = $2 AND episode_id = ANY($3::uuid[]) ORDER BY episode_id, place"""

@@ -28,7 +28,7 @@ from phronesis_contracts.facts import (
 from phronesis_contracts.service import AUDITED
 from phronesis_postgres import Connection, Database, write_news, write_once
 
-from ..items.rows import lock_owner, remove_items, write_items
+from ..items.rows import is_buried, lock_owner, remove_items, write_items
 from ..ports import VectorIndex
 from ..values import owner_of_facts
 from .decision import Assertion, Decision, DraftsByText, Evidence, StoredFact, TextMissing, decide
@@ -235,7 +235,8 @@ class PostgresFacts:
         async def work(connection: Connection) -> Learnt:
             await lock_owner(connection, call.who.tenant, owner_of_facts(call.who.user))
             names = [fact_tombstone("turn", request.turn_id), fact_tombstone("conversation", request.conversation_id)]
-            if await _is_forgotten(connection, call.who, names):
+            buried = await is_buried(connection, call.who.tenant, call.who.user, request.said_at)
+            if buried or await _is_forgotten(connection, call.who, names):
                 return Learnt()
             before = await self._of_turn(connection, call.who, request.turn_id)
             if before and request.statements is None:

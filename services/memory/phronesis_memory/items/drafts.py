@@ -18,7 +18,7 @@ from phronesis_contracts.twin import Node
 
 from ..embedding.chunks import pool, split_chunks, split_passages, split_pieces
 from ..ports import Embedder
-from ..values import MEMORY_KIND, Draft, Vector, VectorMissing
+from ..values import MEMORY_KIND, Draft, Said, Vector, VectorMissing
 from ..words.analysis import count_words
 
 T = TypeVar("T")
@@ -129,7 +129,8 @@ def draft_from_turn(turn: TurnEndedNews) -> Draft:
     metadata = {"conversation_id": turn.conversation_id, "agent": turn.agent, "outcome": str(turn.status)}
     metadata |= {name: value for name, value in said.items() if value is not None}
     sources = (turn.conversation_id,)
-    return Draft(ItemKind.EPISODE, text, hash_content([text]), f"turn:{turn.turn_id}", metadata=metadata, sources=sources)
+    name, at = f"turn:{turn.turn_id}", Said(occurred_at=turn.at)
+    return Draft(ItemKind.EPISODE, text, hash_content([text]), name, metadata=metadata, sources=sources, said=at)
 
 
 def draft_from_strategy(strategy: RecordStrategy) -> Draft:

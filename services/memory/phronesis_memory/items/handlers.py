@@ -12,10 +12,10 @@ from phronesis_contracts.orchestrator import TurnEndedNews, TurnStatus
 from phronesis_contracts.twin import EXPAND, NODES, ChangedNode, Expand, Neighbour, Node, NodeChanged, NodeKeys
 
 from ..ports import Graph, Knowledge
-from ..values import Audience, NodeState, check_batch, is_storable, shorten
+from ..values import Audience, Item, NodeState, check_batch, is_storable, shorten
 from .drafts import Drafter, draft_from_item, draft_from_turn, drafts_from_node
 from .rows import ItemRemover
-from .search import HybridSearch, Retrieval
+from .search import Candidate, HybridSearch, Retrieval
 
 NODE_BATCH = 20
 """Nodes of one question: their texts, with room to spare, fit the greatest message."""
@@ -100,7 +100,11 @@ class ItemHandlers:
         audience = Audience.of(call.who, request.kinds)
         [found] = await self._search.find(audience, [request.query], request.limit)
         best = found.candidates[: request.limit]
-        items = {item.id: item for item in await self._knowledge.items(audience, [one.id for one in best])} if best else {}
+        items = await self._read(audience, best)
+        if len(items) < len(best) < len(found.candidates):
+            # Some have expired, and are swept out of the indexes in a moment: the next best take their places.
+            items |= await self._read(audience, found.candidates[request.limit :])
+            best = tuple(one for one in found.candidates if one.id in items)[: request.limit]
         return memory.Recalled(
             items=tuple(
                 memory.RecalledItem(
@@ -117,6 +121,11 @@ class ItemHandlers:
             ),
             degraded=tuple(sorted(found.degraded)),
         )
+
+    async def _read(self, audience: Audience, found: Sequence[Candidate]) -> dict[str, Item]:
+        if not found:
+            return {}
+        return {item.id: item for item in await self._knowledge.items(audience, [one.id for one in found])}
 
     async def retrieve(self, call: Call, request: memory.Retrieve) -> memory.AugmentedMemoryContext:
         return await self._retrieval.retrieve(call.who, request)

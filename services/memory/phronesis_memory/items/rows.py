@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 from uuid import uuid4
 
@@ -44,15 +46,15 @@ _GROW = """
     DO UPDATE SET items = scopes.items + excluded.items, words = scopes.words + excluded.words"""
 _INSERT = """
     INSERT INTO items (tenant, owner, kind, external_id, part, family, title, body, metadata, content_hash, version,
-        said_in, occurred_at, position, id)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)"""
+        said_in, occurred_at, expires_at, position, id)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)"""
 # The empty text keeps the planner from walking all that a user has, by `items_kind`, while its statistics are old.
 _LAST_PLACES = """
     SELECT said_in, max(position) AS last FROM items
     WHERE said_in = ANY($3::text[]) AND tenant || '' = $1 AND owner = $2 GROUP BY said_in"""
 _UPDATE = """
     UPDATE items SET kind = $2, family = $3, title = $4, body = $5, metadata = $6, content_hash = $7, version = $8,
-        occurred_at = $9, updated_at = now() WHERE id = $1"""
+        occurred_at = $9, expires_at = $10, updated_at = now() WHERE id = $1"""
 _KEEP_VERSION = """
     INSERT INTO item_versions (item_id, version, body, metadata, since, until)
     SELECT id, version, body, metadata, updated_at, now() FROM items WHERE id = ANY($1::uuid[])
@@ -70,6 +72,7 @@ _TEXT = """
 _WAIT = """
     INSERT INTO unembedded (item_id, tenant, owner) SELECT id, $1, $2 FROM unnest($3::uuid[]) AS id
     ON CONFLICT (item_id) DO UPDATE SET due = now()"""
+_WAIT_NO_MORE = "DELETE FROM unembedded WHERE item_id = ANY($1::uuid[])"
 
 
 WITH_HISTORY = frozenset({ItemKind.FACT, ItemKind.NOTE, ItemKind.CONCEPT, ItemKind.MESSAGE})
@@ -193,7 +196,8 @@ async def _insert_items(
         if said_in is not None:
             place = places[said_in] = places.get(said_in, 0) + 1
         what = (draft.kind, draft.external_id, draft.part, draft.family, draft.title, draft.text, dict(draft.metadata))
-        rows.append((tenant, owner, *what, draft.digest, version, said_in, draft.said.occurred_at, place, id))
+        said = (said_in, draft.said.occurred_at, draft.said.expires_at)
+        rows.append((tenant, owner, *what, draft.digest, version, *said, place, id))
     if rows:
         await connection.executemany(_INSERT, rows)
 
@@ -205,12 +209,14 @@ async def _update_items(connection: Connection, version: int, updated: Sequence[
     if kept := [id for id, draft in updated if draft.kind in WITH_HISTORY]:
         await connection.execute(_KEEP_VERSION, kept)
         await connection.execute(_DROP_VERSIONS, kept, MOST_VERSIONS)
-    rows = [
-        (id, one.kind, one.family, one.title, one.text, dict(one.metadata), one.digest, version, one.said.occurred_at)
-        for id, one in updated
-    ]
+    rows: list[tuple[object, ...]] = []
+    for id, one in updated:
+        what = (one.kind, one.family, one.title, one.text, dict(one.metadata))
+        rows.append((id, *what, one.digest, version, one.said.occurred_at, one.said.expires_at))
     await connection.executemany(_UPDATE, rows)
     await _forget_texts(connection, [id for id, _ in updated])
+    # What comes with its vector waits for none: it would be embedded twice.
+    await connection.execute(_WAIT_NO_MORE, [id for id, one in updated if one.vector is not None])
 
 
 async def _state_sources(connection: Connection, stale: Sequence[str], changed: Sequence[tuple[str, Draft]]) -> None:
@@ -273,6 +279,12 @@ _DETACH = """
     DELETE FROM sources USING items WHERE sources.conversation_id = $3 AND items.id = item_id AND tenant = $1 AND owner = $2"""
 _BURY = """
     INSERT INTO tombstones (tenant, owner, name) SELECT $1, $2, unnest($3::text[]) ON CONFLICT DO NOTHING RETURNING name"""
+_BURY_USER = """
+    INSERT INTO tombstones (tenant, owner, name) VALUES ($1, '', $2)
+    ON CONFLICT (tenant, owner, name) DO UPDATE SET at = clock_timestamp()"""
+_BURIED_USER = """
+    SELECT true FROM tombstones
+    WHERE tenant = $1 AND owner = '' AND name = $2 AND ($3::timestamptz IS NULL OR at >= $3)"""
 _BURIED = "SELECT name FROM tombstones WHERE tenant = $1 AND owner = $2 AND name = ANY($3::text[])"
 
 
@@ -290,10 +302,7 @@ class ItemRemover:
             await lock_owner(connection, who.tenant, who.user)
             ids = parse_ids(request.ids)
             rows = await connection.fetch(_NAMED, who.tenant, who.user, ids, list(request.ids))
-            gone, _ = await self._remove(connection, who.tenant, who.user, rows)
-            for message in _removal_news(who.user, gone, None):
-                if message.ids:
-                    await write_news(connection, SERVICE, who.tenant, ITEMS_FORGOTTEN, message)
+            await self.remove(connection, who.tenant, who.user, rows)
             ids_gone = tuple(str(row["id"]) for row in rows)
             if ids_gone:
                 entry = audit_entry(who, "forget", {"items": len(ids_gone), "ids": ids_gone})
@@ -328,6 +337,13 @@ class ItemRemover:
         await self._vectors.settle(tenant, [str(row["id"]) for row in rows])
         self._wake()
 
+    async def remove(self, connection: Connection, tenant: str, owner: str, rows: Sequence[asyncpg.Record]) -> None:
+        """Remove items of an owner, whose lock the connection holds, and say so to the graph."""
+        gone, _ = await self._remove(connection, tenant, owner, rows)
+        for message in _removal_news(owner, gone, None):
+            if message.ids:
+                await write_news(connection, SERVICE, tenant, ITEMS_FORGOTTEN, message)
+
     async def _remove(
         self, connection: Connection, tenant: str, owner: str, rows: Sequence[asyncpg.Record]
     ) -> tuple[list[str], bool]:
@@ -359,6 +375,20 @@ async def find_tombstones(
         return []
     rows = await connection.fetch(_BURIED, tenant, owner, names)
     return [row["name"].removeprefix("conversation:") for row in rows]
+
+
+async def bury_user(connection: Connection, tenant: str, user: str) -> None:
+    """Let what was said by a user until now not come back; no row names them for it."""
+    await connection.execute(_BURY_USER, tenant, _user_tombstone(tenant, user))
+
+
+async def is_buried(connection: Connection, tenant: str, user: str, said_at: datetime | None) -> bool:
+    """Whether the user was erased after something was said, or at any time where that is not known."""
+    return bool(await connection.fetchval(_BURIED_USER, tenant, _user_tombstone(tenant, user), said_at))
+
+
+def _user_tombstone(tenant: str, user: str) -> str:
+    return f"user:{hashlib.sha256(f'{tenant}/{user}'.encode()).hexdigest()}"
 
 
 def _conversation_tombstone(id: str) -> str:

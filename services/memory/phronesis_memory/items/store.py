@@ -15,20 +15,20 @@ from phronesis_postgres import EVERY_TENANT, Connection, Database, write_news, w
 
 from ..episodes.store import write_outcomes
 from ..ports import VectorIndex
-from ..values import SCOPE_PREFIX, Audience, Draft, Item, NodeState
+from ..values import LIVE, SCOPE_PREFIX, Audience, Draft, Item, NodeState
 from .links import LinkedItem, link_items, link_news, read_links, write_links
-from .rows import WriteResult, find_tombstones, lock_owner, remove_items, write_items
+from .rows import WriteResult, find_tombstones, is_buried, lock_owner, remove_items, write_items
 
 SERVICE = "memory"
 _CONCEPTS = 5_000
 """Concepts of one owner whose titles are looked for in a text: the newest."""
 
-_ITEMS = """
+_ITEMS = f"""
     SELECT id, kind, title, body, external_id, family, created_at, updated_at, metadata FROM items
-    WHERE tenant = $1 AND owner = ANY($2::text[]) AND kind = ANY($3::text[]) AND id = ANY($4::uuid[])"""
-_TITLES = """
-    SELECT id, title FROM items WHERE tenant = $1 AND owner = $2 AND kind = 'concept' AND title IS NOT NULL
-    ORDER BY updated_at DESC LIMIT $3"""
+    WHERE tenant = $1 AND owner = ANY($2::text[]) AND kind = ANY($3::text[]) AND id = ANY($4::uuid[]) AND {LIVE}"""  # noqa: S608
+_TITLES = f"""
+    SELECT id, title FROM items WHERE tenant = $1 AND owner = $2 AND kind = 'concept' AND title IS NOT NULL AND {LIVE}
+    ORDER BY updated_at DESC LIMIT $3"""  # noqa: S608
 
 
 class PostgresKnowledge:
@@ -104,7 +104,7 @@ class PostgresKnowledge:
                 "SELECT true FROM items WHERE tenant = $1 AND owner = $2 AND external_id = $3", tenant, owner, draft.external_id
             )
             gone = await find_tombstones(connection, tenant, owner, draft.sources, [draft.external_id or ""])
-            if known or gone:
+            if known or gone or await is_buried(connection, tenant, owner, draft.said.occurred_at):
                 return
             [done] = await write_items(connection, self._vectors, tenant, owner, await next_version(connection), [draft])
             await write_outcomes(connection, tenant, owner, done.id, outcomes)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from datetime import datetime
 from functools import partial
 
-from phronesis_bus import Bus, Call, serve
+from phronesis_bus import Bus, Call, serve, work_in_background
 from phronesis_contracts import BadRequest, Unavailable, memories
 from phronesis_contracts.memory import Forget, ItemKind
 from phronesis_postgres import Database
 from phronesis_tokens import count
 
-from ..embedding.background import embed_in_background
 from ..embedding.queries import QueryVectors
 from ..indexes import make_search
 from ..items.drafts import Drafter, hash_content, with_words
@@ -20,7 +20,7 @@ from ..items.rows import ItemRemover
 from ..ports import Embedder, VectorIndex
 from ..settings import MemorySettings
 from ..tracing import trace_handler
-from ..values import Draft, Said, VectorMissing, check_batch, check_storable, is_storable
+from ..values import Draft, Said, VectorMissing, check_batch, check_storable, is_storable, utc_now
 from .search import MemorySearch
 from .store import PostgresMemories, own
 
@@ -48,6 +48,9 @@ class MemoryHandlers:
         if not is_storable(request.conversation_id or ""):
             raise BadRequest("no NUL characters", field="conversation_id")
         check_batch(request.memories, "memories")
+        for number, one in enumerate(request.memories):
+            if one.expires_at is not None:
+                _check_expiry(one.expires_at, f"memories.{number}.expires_at")
         drafts = [_draft(one, request.conversation_id) for one in request.memories]
         if request.wait or await self._stored.waiting(call.who.tenant, _MOST_WAITING) >= _MOST_WAITING:
             named = [draft.external_id for draft in drafts if draft.external_id is not None]
@@ -70,16 +73,20 @@ class MemoryHandlers:
 
     async def update(self, call: Call, request: memories.UpdateMemory) -> memories.Memory:
         """Correct one memory; what it said before stays in its history."""
-        if request.text is None and request.metadata is None:
-            raise BadRequest("nothing to change: give a text, or metadata", field="text")
+        if request.text is None and request.metadata is None and request.expires_at is None:
+            raise BadRequest("nothing to change: give a text, metadata, or a time of expiry", field="text")
         check_storable(request)
+        if isinstance(request.expires_at, datetime):
+            _check_expiry(request.expires_at, "expires_at")
         audience = own(call.who)
+        if request.text is None and request.metadata is None:
+            return await self._stored.update(call, audience, request, None)
         for _ in range(_TRIES):
             stored = await self._stored.get(audience, request.id)
             now = stored.memory
             text = now.text if request.text is None else request.text
             metadata = now.metadata if request.metadata is None else request.metadata
-            said = Said(now.conversation_id, now.occurred_at)
+            said = Said(now.conversation_id, now.occurred_at, now.expires_at)
             digest = hash_content([now.kind, stored.title, text, metadata])
             draft = Draft(now.kind, text, digest, now.external_id, title=stored.title, metadata=metadata, said=said)
             [ready] = await self._drafting.complete([draft], {})
@@ -144,12 +151,18 @@ def _line(number: int, one: memories.FoundMemory) -> str:
     return f"[{number}] {one.occurred_at:%Y-%m-%d}{mark}{' '.join(said.split())}"
 
 
+def _check_expiry(at: datetime, field: str) -> None:
+    if at <= utc_now():
+        raise BadRequest("a memory expires at a moment to come", field=field)
+
+
 def _draft(one: memories.NewMemory, conversation_id: str | None) -> Draft:
     """A message where it belongs to a conversation or has a speaker, a note otherwise."""
     kind = ItemKind.MESSAGE if conversation_id or one.speaker else ItemKind.NOTE
     sources = (conversation_id,) if conversation_id else ()
-    digest = hash_content([kind, one.speaker, one.text, one.metadata, str(one.occurred_at), conversation_id])
-    said = Said(conversation_id, one.occurred_at)
+    expiry = [str(one.expires_at)] if one.expires_at is not None else []
+    digest = hash_content([kind, one.speaker, one.text, one.metadata, str(one.occurred_at), conversation_id, *expiry])
+    said = Said(conversation_id, one.occurred_at, one.expires_at)
     return Draft(kind, one.text, digest, one.external_id, title=one.speaker, metadata=one.metadata, sources=sources, said=said)
 
 
@@ -176,4 +189,4 @@ async def serve_memories(
     await serve(bus, memories.GET_HISTORY_TOOL, span("search_memory", STORE, handlers.history))
     await serve(bus, memories.DELETE_MEMORIES_TOOL, span("delete_memory", STORE, handlers.delete))
     await serve(bus, memories.BUILD_CONTEXT_TOOL, span("search_memory", STORE, handlers.context))
-    embed_in_background(bus, "memories", MemoryEmbedder(stored, drafting).step, waiting)
+    work_in_background(bus, "memories", MemoryEmbedder(stored, drafting).step, waiting)

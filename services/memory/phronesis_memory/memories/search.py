@@ -100,8 +100,14 @@ class MemorySearch:
         else:
             [found] = await self._search.find(audience, [request.query], WIDTH)
         beside, found = await self._with_neighbours(audience, request.query, found, only)
-        best = rank(found.candidates, found.weights, beside, self._floor)[: request.limit]
+        ranked = rank(found.candidates, found.weights, beside, self._floor)
+        best = ranked[: request.limit]
         read = await self._memories.read(audience, [one.candidate.id for one in best], request.as_of)
+        if len(read) < len(best) < len(ranked):
+            # Some have expired, and are swept out of the indexes in a moment: the next best take their places.
+            left = [one for one in ranked[request.limit :] if one.candidate.id not in read]
+            read |= await self._memories.read(audience, [one.candidate.id for one in left], request.as_of)
+            best = [one for one in ranked if one.candidate.id in read][: request.limit]
         told = [_found(read[one.candidate.id].model_dump(), one) for one in best if one.candidate.id in read]
         fitting = fit(told)
         degraded = found.degraded | ({"size"} if len(fitting) < len(told) else set())

@@ -31,7 +31,7 @@ from phronesis_postgres import EVERY_TENANT, Connection, Database, write_news, w
 from ..items.rows import find_tombstones, lock_owner, rewrite_item, write_items
 from ..items.store import SERVICE, next_version
 from ..ports import VectorIndex
-from ..values import Audience, Draft, Vector, VectorEntry, VectorMissing, parse_ids, shorten
+from ..values import LIVE, Audience, Draft, Vector, VectorEntry, VectorMissing, parse_ids, shorten
 
 MOST_FILTERED = 5_000
 """Memories that a filter leaves to a search at most: the newest."""
@@ -39,8 +39,8 @@ METADATA_OF_ANSWER = 400_000
 """Bytes of metadata in one answer of several memories; the broker's limit leaves room for their texts too."""
 
 _AT = "coalesce(occurred_at, created_at)"
-_COLUMNS = f"id, external_id, kind, title, body, said_in, position, {_AT} AS at, created_at, updated_at, metadata"
-_INSIDE = "tenant = $1 AND owner = ANY($2::text[]) AND kind = ANY($3::text[])"
+_COLUMNS = f"id, external_id, kind, title, body, said_in, position, {_AT} AS at, created_at, updated_at, metadata, expires_at"
+_INSIDE = f"tenant = $1 AND owner = ANY($2::text[]) AND kind = ANY($3::text[]) AND {LIVE}"
 _FILTERED = f"""{_INSIDE} AND ($4::text IS NULL OR said_in = $4) AND ($5::timestamptz IS NULL OR {_AT} >= $5)
     AND ($6::timestamptz IS NULL OR {_AT} < $6) AND metadata @> $7 AND ($8::timestamptz IS NULL OR created_at <= $8)"""
 _IDS = f"SELECT id FROM items WHERE {_FILTERED} ORDER BY {_AT} DESC, id DESC LIMIT {MOST_FILTERED}"  # noqa: S608
@@ -54,7 +54,7 @@ _NAMED = f"""
 _DIGESTS = """
     SELECT external_id, part, content_hash FROM items WHERE tenant = $1 AND owner = $2 AND external_id = ANY($3::text[])"""
 # The empty text keeps the planner from walking all that a user has, by `items_kind`, while its statistics are old.
-_BESIDE = """
+_BESIDE = f"""
     WITH one AS MATERIALIZED (
         SELECT id, said_in, position FROM items WHERE id = ANY($3::uuid[]) AND tenant || '' = $1 AND owner = ANY($2::text[])
     ), near AS MATERIALIZED (
@@ -62,7 +62,7 @@ _BESIDE = """
     )
     SELECT near.id, other.id AS beside
     FROM near JOIN items other ON (other.said_in, other.position) = (near.said_in, near.place)
-    WHERE other.tenant || '' = $1 AND other.owner = ANY($2::text[])"""
+    WHERE other.tenant || '' = $1 AND other.owner = ANY($2::text[]) AND {LIVE}"""  # noqa: S608
 _AS_OF = """
     SELECT DISTINCT ON (item_id) item_id, body, metadata FROM item_versions
     WHERE item_id = ANY($1::uuid[]) AND since <= $2 AND until > $2 ORDER BY item_id, version"""
@@ -87,6 +87,7 @@ _EMBEDDED = """
     DELETE FROM unembedded USING unnest($3::uuid[], $4::bytea[]) AS given (id, digest)
     JOIN items ON items.id = given.id AND content_hash = digest
     WHERE item_id = given.id AND unembedded.tenant = $1 AND unembedded.owner = $2"""
+_EXPIRE = "UPDATE items SET expires_at = $4 WHERE tenant = $1 AND owner = $2 AND id = $3::text::uuid"
 _VERSIONS = "SELECT body, metadata, since, until FROM item_versions WHERE item_id = $1 ORDER BY version DESC"
 
 
@@ -242,8 +243,11 @@ class PostgresMemories:
         more = len(rows) > len(page)
         return MemoryPage(memories=tuple(page), next=f"{page[-1].occurred_at.isoformat()} {page[-1].id}" if more else None)
 
-    async def update(self, call: Call, audience: Audience, request: UpdateMemory, draft: Draft) -> Memory:
-        """Store a draft in place of a memory, once for the call's key.
+    async def update(self, call: Call, audience: Audience, request: UpdateMemory, draft: Draft | None) -> Memory:
+        """Store a draft in place of a memory, and when it is to be forgotten, once for the call's key.
+
+        Args:
+            draft: `None` where neither text nor metadata are to change.
 
         Raises:
             NotFound: there is none with this id.
@@ -254,11 +258,10 @@ class PostgresMemories:
         async def store(connection: Connection) -> Memory:
             await lock_owner(connection, who.tenant, who.user)
             stored = await self._get(connection, audience, request.id)
-            if draft.vector is None or (request.text is None and draft.text != stored.memory.text):
-                raise VectorMissing
-            if (draft.text, dict(draft.metadata)) != (stored.memory.text, stored.memory.metadata):
-                version = await next_version(connection)
-                await rewrite_item(connection, self._vectors, who.tenant, who.user, version, stored.memory.id, draft)
+            changed = await self._rewrite(connection, who, stored.memory, request, draft)
+            expires_at = _new_expiry(stored.memory, request)
+            if changed or expires_at != stored.memory.expires_at:
+                await connection.execute(_EXPIRE, who.tenant, who.user, stored.memory.id, expires_at)
                 entry = audit_entry(who, "memory.update", {"id": stored.memory.id})
                 await write_news(connection, SERVICE, who.tenant, AUDITED[SERVICE], entry)
             # The text is content: it is not kept with the key.
@@ -268,6 +271,20 @@ class PostgresMemories:
         self._wake()
         await self._vectors.settle(who.tenant, [done.id])
         return (await self.get(audience, done.id)).memory
+
+    async def _rewrite(
+        self, connection: Connection, who: Principal, stored: Memory, request: UpdateMemory, draft: Draft | None
+    ) -> bool:
+        """Store a draft in place of a memory; whether that changes what it says. Raises `VectorMissing`."""
+        if draft is None:
+            return False
+        if draft.vector is None or (request.text is None and draft.text != stored.text):
+            raise VectorMissing
+        if (draft.text, dict(draft.metadata)) == (stored.text, stored.metadata):
+            return False
+        version = await next_version(connection)
+        await rewrite_item(connection, self._vectors, who.tenant, who.user, version, stored.id, draft)
+        return True
 
     async def versions(self, tenant: str, id: str) -> tuple[MemoryVersion, ...]:
         """What a memory said before, the newest first."""
@@ -279,6 +296,12 @@ class PostgresMemories:
             )
             for row in rows
         )
+
+
+def _new_expiry(stored: Memory, request: UpdateMemory) -> datetime | None:
+    if request.expires_at is None:
+        return stored.expires_at
+    return None if request.expires_at == "never" else request.expires_at
 
 
 _UNTOLD: Mapping[str, Any] = {"text": "", "metadata": {}, "speaker": None, "external_id": None}
@@ -314,6 +337,7 @@ def _memory(row: asyncpg.Record, beside: int = 1) -> Memory:
         created_at=row["created_at"],
         updated_at=row["updated_at"],
         metadata=_plain(row["metadata"]),
+        expires_at=row["expires_at"],
     )
 
 

@@ -30,6 +30,7 @@ _SIMILARITY = f"""{_ASKED}
         embedding <=> asked.vector, (SELECT min(passage <=> asked.vector) FROM unnest(passages) AS passage)
     ) AS cosine FROM unnest($5::int[], $6::uuid[]) AS wanted (n, id) JOIN asked USING (n) JOIN vectors ON item_id = id
     WHERE tenant = $2 AND owner = ANY($3::text[]) AND kind = ANY($4::text[])"""  # noqa: S608
+_OWNED = "SELECT count(*) FROM vectors WHERE tenant = $1 AND (owner = ANY($2::text[]) OR starts_with(owner, $3))"
 _PAGE = """
     SELECT item_id, tenant, owner, kind, family, embedding::text, passages::text[] FROM vectors
     WHERE item_id > $1 ORDER BY item_id LIMIT $2"""
@@ -250,6 +251,10 @@ class PgVector(PgVectors[Audience, VectorHit]):
         for row in rows:
             cosines[row["n"] - 1][str(row["item_id"])] = float(row["cosine"])
         return cosines
+
+    async def count(self, tenant: str, owners: Sequence[str], prefix: str) -> int:
+        async with self._database.connection(tenant) as connection:
+            return int(await connection.fetchval(_OWNED, tenant, list(owners), prefix))
 
     async def check(self) -> None:
         await self._stored_model.check()

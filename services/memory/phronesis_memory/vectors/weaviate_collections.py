@@ -288,6 +288,17 @@ async def page(client: WeaviateAsyncClient, place: tuple[str, str], last: str, s
     return [_to_entry(tenant, one) for one in found]
 
 
+async def count(client: WeaviateAsyncClient, tenant: str, owners: Sequence[str], prefix: str) -> int:
+    """How many objects of one tenant are of these owners, or of those whose names begin so."""
+    owned = Filter.by_property("owner").contains_any(list(owners)) | Filter.by_property("owner").like(f"{prefix}*")
+    found = 0
+    for name in KINDS:
+        counting = client.collections.use(name).with_tenant(tenant).aggregate.over_all(filters=owned, total_count=True)
+        counted = await or_if_no_tenant(counting, None)
+        found += (counted.total_count or 0) if counted is not None else 0
+    return found
+
+
 async def answers(client: WeaviateAsyncClient, tenant: str) -> None:
     """Raise where the store does not answer a question of this tenant, who need not be there."""
     for name in KINDS:

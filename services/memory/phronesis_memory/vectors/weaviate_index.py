@@ -219,6 +219,10 @@ class WeaviateIndex:
         rows = {entry.id: row for entry, row in zip(found, collections.cosines(found, vectors).tolist(), strict=True)}
         return [{id: rows[id][n] for id in of_vector if id in rows} for n, of_vector in enumerate(ids)]
 
+    async def count(self, tenant: str, owners: Sequence[str], prefix: str) -> int:
+        async with self._weaviate.client(ASK) as client:
+            return await collections.count(client, tenant, owners, prefix)
+
     async def check(self) -> None:
         await self._stored_model.check()
         async with self._weaviate.client(ASK) as client:
