@@ -141,7 +141,14 @@ async def build(
     bus.tracing.metrics.watch(RUNNING, lambda: float(worker.running))
     bus.tracing.metrics.set(SLOTS, settings.slots)
     handlers = TurnHandlers(
-        turns, neighbours, settings, progress, accepted=worker.wake, cancelled=cancelled, released=neighbours.forget_agents
+        turns,
+        neighbours,
+        settings,
+        progress,
+        accepted=worker.wake,
+        cancelled=cancelled,
+        released=neighbours.forget_agents,
+        reasoner=reasoner,
     )
     await take(bus, TURN, handlers.turn, workers=_INTAKE)
     await serve(bus, TURN_GET_TOOL, handlers.get)
