@@ -234,7 +234,7 @@ def client_definitions(client: ClientRequest) -> list[dict[str, Any]]:
 
 
 def client_rounds(client: ClientRequest) -> list[tuple[Move, tuple[CallResult, ...]]]:
-    """A client's record of its calls as rounds: a call without a result is told to have none, a result of no call is left out."""
+    """A client's calls as rounds: one without a result is told to have none, and a result of no call is left out."""
     results = {step.result_of: step.text for step in client.steps if step.result_of is not None}
     rounds = []
     for step in client.steps:

@@ -86,8 +86,8 @@ UPDATE turns SET status = 'queued', worker = NULL, idle_claims = idle_claims - $
                  lease_until = CASE WHEN $3 > 0 THEN now() + make_interval(secs => $3) END
 WHERE id = $1 AND fence = $2 AND status = 'running'
 """
-# One statement, so that the end is one round trip between begin and commit. A turn that ends in calls of a client's tools ($14 is
-# false) leaves no messages and is not learnt from: the turn that brings the results says the same message again.
+# One statement, so that the end is one round trip between begin and commit. A turn that ends in calls of a client's tools
+# ($14 is false) leaves no messages and is not learnt from: the turn that brings the results says the same message again.
 _COMPLETE = """
 WITH mine AS (
     UPDATE turns SET status = 'completed', reply = $3, recalled = $12, learnt = NOT $14, ended_at = now(), lease_until = NULL,
