@@ -82,7 +82,9 @@ async def build(
     await follow(bus, KEY_REVOKED, parts.bus_keys.on_key_revoked, workers=1)
     await follow(bus, RELEASED, parts.allowed.on_released, every_copy=True)
     parts.bus_keys.start()
-    edge = Edge(build_api(parts), bus, parts.metrics, settings.max_body, {MEDIA: MAX_UPLOAD + ENVELOPE})
+    edge = Edge(
+        build_api(parts), bus, parts.metrics, settings.max_body, {path: MAX_UPLOAD + ENVELOPE for path in (MEDIA, openai.FILES)}
+    )
     return Gateway(edge, parts.close)
 
 

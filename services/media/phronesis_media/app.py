@@ -40,5 +40,8 @@ async def build(bus: Bus, reader: Reader, web: Web, resolver: DestinationResolve
     await serve(bus, contract.CAPTION_TOOL, handlers.caption, workers=8)
     await serve(bus, contract.TRANSCRIBE_TOOL, handlers.transcribe, workers=8)
     await serve(bus, contract.MEDIA_GET, handlers.get)
+    await serve(bus, contract.FILE_LIST, handlers.files, workers=2)
+    await serve(bus, contract.MEDIA_OPEN, handlers.open, workers=4)
+    await serve(bus, contract.MEDIA_DELETE, handlers.delete, workers=4)
     await follow(bus, CONVERSATION_DELETED, RemovalHandlers(store, report).on_conversation_deleted, workers=2)
     await serve_basics(bus, {"broker": bus.ping})

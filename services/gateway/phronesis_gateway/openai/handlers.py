@@ -34,6 +34,7 @@ from .completions import (
     text_line,
 )
 from .errors import ENVELOPES, Model, Models, enveloped_route, turn_error
+from .files import add_routes
 from .questions import ModelNotFound, Question, QuestionSubmission, find_question
 from .responses import Lines, Response, ResponseAsked, build_response, check_one_conversation, turn_id_of
 
@@ -281,4 +282,5 @@ def router(
         """
         return json_response(build_response(await ask(bus, who, TURN_CANCEL, TurnRef(turn_id=turn_id_of(id)))))
 
+    add_routes(routes, authenticator, bus, uploads)
     return routes
