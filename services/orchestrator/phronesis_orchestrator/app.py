@@ -14,7 +14,6 @@ from phronesis_contracts.twin import NODE_CHANGED
 from phronesis_postgres import Database
 
 from .agents.cognition.state import Cognition
-from .agents.handlers import serve_agents
 from .approvals.handlers import serve_approvals
 from .approvals.store import PostgresApprovals
 from .conversations.handlers import ConversationHandlers, serve_conversations
@@ -26,7 +25,7 @@ from .ledger.budgets import Budgets
 from .ledger.handlers import serve_ledger
 from .ledger.store import PostgresLedger
 from .metrics import CANCELLED, RUNNING, SLOTS
-from .models.handlers import serve_models
+from .models.handlers import serve_agents, serve_models
 from .models.reasoner import Reasoner
 from .outside_tools.handlers import serve_outside
 from .outside_tools.ports import Servers

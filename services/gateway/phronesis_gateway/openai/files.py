@@ -108,7 +108,7 @@ class EmbeddingAsked(BaseModel):
     """A text, or up to 256 of them, of 32,000 characters each. How much of a text counts is up to the model: the one that
     is built in reads 256 tokens."""
     encoding_format: Literal["float", "base64"] | None = None
-    """`float` for numbers, `base64` for their bytes, four for each number with the least first; numbers where it is left out."""
+    """`float` for numbers, `base64` for their bytes, four for each with the least first; numbers where it is left out."""
     dimensions: int | None = Field(default=None, ge=1)
     """The numbers of a vector; no others than the model's own are to be had."""
     user: str | None = None
