@@ -242,7 +242,7 @@ def add_routes(routes: APIRouter, authenticator: Authenticator, bus: Bus, upload
         """
         return json_response(_file(await ask(bus, who, MEDIA_GET, MediaRef(media_id=id))))
 
-    @routes.get("/files/{id}/content", responses=_CONTENT)
+    @routes.get("/files/{id}/content", responses=_CONTENT, response_class=Answer)
     async def get_file_content(id: FileId, who: Caller) -> Answer:
         """Get a file's content.
 
