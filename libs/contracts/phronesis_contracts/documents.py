@@ -126,9 +126,9 @@ class ComparedTexts(Message):
     """In the order of the texts, -1 to 1."""
 
 
-MAX_EMBEDDED = 32
+MAX_EMBEDDED = 16
 """Texts that one question asks vectors for."""
-MAX_EMBEDDED_TEXT = 32_000
+MAX_EMBEDDED_TEXT = 16_000
 """Characters of one of them."""
 
 

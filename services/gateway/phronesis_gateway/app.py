@@ -82,9 +82,8 @@ async def build(
     await follow(bus, KEY_REVOKED, parts.bus_keys.on_key_revoked, workers=1)
     await follow(bus, RELEASED, parts.allowed.on_released, every_copy=True)
     parts.bus_keys.start()
-    edge = Edge(
-        build_api(parts), bus, parts.metrics, settings.max_body, {path: MAX_UPLOAD + ENVELOPE for path in (MEDIA, openai.FILES)}
-    )
+    larger = dict.fromkeys((MEDIA, openai.FILES), MAX_UPLOAD + ENVELOPE) | {openai.EMBEDDINGS: openai.MAX_EMBEDDINGS}
+    edge = Edge(build_api(parts), bus, parts.metrics, settings.max_body, larger)
     return Gateway(edge, parts.close)
 
 

@@ -191,21 +191,22 @@ def clean_file_name(given: str) -> str:
 MediaId = Annotated[str, Path(description="The upload's id."), ID_FORM]
 MEDIA = "/api/v1/media"
 _OFFICE = "application/vnd.openxmlformats-officedocument."
-_TYPES = (
+FILE_TYPES = (
     *("text/plain", "text/markdown", "text/html", "text/csv", "application/pdf"),
     *(_OFFICE + part for part in ("wordprocessingml.document", "spreadsheetml.sheet", "presentationml.presentation")),
     *(f"image/{part}" for part in ("png", "jpeg", "gif", "webp", "bmp", "tiff")),
     *(f"audio/{part}" for part in ("wav", "mpeg", "flac", "ogg", "mp4")),
 )
+"""What a file may be."""
 _BINARY = {"type": "string", "format": "binary", "description": "The file."}
 _FORM = {
     "schema": {"type": "object", "required": ["file"], "properties": {"file": _BINARY}, "additionalProperties": False},
-    "encoding": {"file": {"contentType": ", ".join(_TYPES)}},
+    "encoding": {"file": {"contentType": ", ".join(FILE_TYPES)}},
 }
 _UPLOAD = {
     "requestBody": {
         "required": True,
-        "content": {"multipart/form-data": _FORM} | {type: {"schema": _BINARY} for type in _TYPES},
+        "content": {"multipart/form-data": _FORM} | {type: {"schema": _BINARY} for type in FILE_TYPES},
     }
 }
 

@@ -18,12 +18,14 @@ from phronesis_contracts.media import FILE_LIST, MEDIA_DELETE, MEDIA_GET, FilePu
 
 from ..auth.authentication import Authenticator, Caller, IdempotencyKey, scope_idempotency_key
 from ..http.responses import ID_FORM, json_response, refusals, route_responses
-from ..http.uploads import UploadReceiver
+from ..http.uploads import FILE_TYPES, UploadReceiver
 from .questions import ModelNotFound
 
-FILES = "/v1/files"
+FILES, EMBEDDINGS = "/v1/files", "/v1/embeddings"
 MAX_INPUTS = 256
 """Texts of one request for vectors."""
+MAX_EMBEDDINGS = 8 * 1024 * 1024
+"""Bytes of such a request."""
 ANY_MODEL = "default"
 """Stands for whichever model of vectors there is."""
 FileId = Annotated[str, Path(description="The file's id."), ID_FORM]
@@ -101,11 +103,10 @@ class EmbeddingAsked(BaseModel):
     model: str = Field(min_length=1, max_length=200)
     """The name of the model of vectors that is set up here, or `default` for whichever it is."""
     input: Annotated[
-        tuple[_Text, ...],
+        Annotated[tuple[_Text, ...], Field(min_length=1, max_length=MAX_INPUTS)],
         BeforeValidator(_refuse_tokens, json_schema_input_type=_Text | _Texts),
-        Field(min_length=1, max_length=MAX_INPUTS),
     ]
-    """A text, or up to 256 of them, of 32,000 characters each. How much of a text counts is up to the model: the one that
+    """A text, or up to 256 of them, of 16,000 characters each. How much of a text counts is up to the model: the one that
     is built in reads 256 tokens."""
     encoding_format: Literal["float", "base64"] | None = None
     """`float` for numbers, `base64` for their bytes, four for each with the least first; numbers where it is left out."""
@@ -183,7 +184,8 @@ _FORM = {
             "purpose": {"type": "string", "enum": ["assistants", "user_data"], "description": "What it is for."},
         },
         "additionalProperties": False,
-    }
+    },
+    "encoding": {"file": {"contentType": ", ".join(FILE_TYPES)}},
 }
 _CONTENT: dict[int | str, dict[str, Any]] = {
     200: {
