@@ -12,7 +12,7 @@ import numpy as np
 
 from phronesis_contracts.memory import EntityType, KnowledgeLink, KnowledgeNode, KnowledgeStored
 from phronesis_contracts.twin import Expand
-from phronesis_graph.links.handlers import LinkStore
+from phronesis_graph.links.items import LinkStore
 
 from .progress import say
 

@@ -25,6 +25,7 @@ _PATTERNS = {
     r"^[^;]+$": "Old Name",
     r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$": "contract-desk",
     r"^[!-~]+$": "openai/gpt-oss-120b",
+    r"^[A-Za-z0-9_-]{1,64}$": "get_weather",
 }
 _FORMATS = {
     "date-time": "2026-11-21T10:00:00Z",

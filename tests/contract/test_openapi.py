@@ -23,8 +23,8 @@ OPERATIONS: dict[str, Node] = {
     operation["operationId"]: operation for methods in DOCUMENT["paths"].values() for operation in methods.values()
 }
 EXAMPLES = description._examples()
-BINARY = ("multipart/", "application/pdf", "application/vnd.", "image/", "audio/")
-"""What an upload may be beside text."""
+BINARY = ("multipart/", "application/pdf", "application/octet-stream", "application/vnd.", "image/", "audio/")
+"""What an upload may be beside text, and how one is handed out."""
 LONGEST = 60
 """Lines of an example."""
 

@@ -61,7 +61,7 @@ async def test_a_reply_is_one_document_and_what_the_conversation_keeps(somebody:
     reply = await somebody.reply("Hello there!")
     assert set(reply) == {
         *("conversation_id", "turn_id", "user_response", "next_agent_directive"),
-        *("reasoner", "degraded", "sources", "usage", "analysis"),
+        *("reasoner", "degraded", "sources", "usage", "analysis", "tool_calls"),
     }
     kept = await somebody.messages(reply["conversation_id"])
     assert [(one["role"], one["text"], one["turn_id"]) for one in kept] == [

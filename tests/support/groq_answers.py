@@ -21,7 +21,7 @@ def purpose_of(request: dict[str, Any], step: str | None) -> str:
 
     Of an analyst's calls: `classify`, `tools` (whatever stands before in the messages) and `rewrite`.
     """
-    if (kind := kind_of(request, step)) in ("tools", "rewrite"):
+    if (kind := kind_of(request, step)) in ("tools", "rewrite", "client", "form"):
         return kind
     if any(message["role"] == "assistant" for message in request["messages"]):
         return "repair"
@@ -30,6 +30,8 @@ def purpose_of(request: dict[str, Any], step: str | None) -> str:
 
 def kind_of(request: dict[str, Any], step: str | None) -> str:
     """Whether the router's answer is wanted, a summary, the final answer, or an analyst's call, repaired or not."""
+    if (made := (step or "").rpartition("/")[2].partition(".")[0]) in ("client", "form"):
+        return made
     if "tools" in request:
         return "tools"
     if any(message["role"] == "tool" for message in request["messages"]) or (step or "").rpartition("/")[2].startswith(

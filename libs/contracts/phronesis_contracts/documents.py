@@ -126,6 +126,37 @@ class ComparedTexts(Message):
     """In the order of the texts, -1 to 1."""
 
 
+MAX_EMBEDDED = 16
+"""Texts that one question asks vectors for."""
+MAX_EMBEDDED_TEXT = 16_000
+"""Characters of one of them."""
+
+
+class EmbedTexts(Message):
+    """Texts to turn into vectors. Nothing is stored."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    texts: tuple[Annotated[str, StringConstraints(min_length=1, max_length=MAX_EMBEDDED_TEXT)], ...] = Field(
+        min_length=1, max_length=MAX_EMBEDDED
+    )
+    model: str | None = Field(default=None, max_length=200)
+    """The model that the vectors have to be of; whichever there is where it is left out."""
+    dimensions: int | None = None
+    """The numbers that a vector has to have."""
+
+
+class EmbeddedTexts(Message):
+    """The vectors, in the order of the texts, of length 1."""
+
+    model: str
+    dimensions: int
+    vectors: tuple[str, ...]
+    """Each as its numbers of four bytes, the least first, in base64."""
+    tokens: int
+    """Tokens of all texts together."""
+
+
 class ListDocuments(Message):
     """The documents of a conversation of the caller."""
 
@@ -144,3 +175,4 @@ KEEP_DOCUMENT = Rpc("memory.v1.documents.keep", KeepDocument, KeptDocument, time
 SEARCH_DOCUMENTS = Rpc("memory.v1.documents.search", SearchDocuments, FoundPassages)
 LIST_DOCUMENTS = Rpc("memory.v1.documents.list", ListDocuments, DocumentList)
 COMPARE_TEXTS = Rpc("memory.v1.texts.compare", CompareTexts, ComparedTexts)
+EMBED_TEXTS = Rpc("memory.v1.texts.embed", EmbedTexts, EmbeddedTexts, timeout=30.0, max_bytes=1_000_000)

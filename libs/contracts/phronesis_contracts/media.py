@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from enum import StrEnum
 from typing import Literal
 
@@ -27,12 +28,17 @@ class MediaKind(StrEnum):
     AUDIO = "audio"
 
 
+FilePurpose = Literal["assistants", "user_data"]
+
+
 class AcceptUpload(Message):
     """Bytes that wait in the bucket `uploads` under `upload`."""
 
     upload: str
     name: str = Field(default="", max_length=255)
     claimed_type: str | None = Field(default=None, max_length=255)
+    purpose: FilePurpose | None = None
+    """What it is for, where it shall be listed as a file of the caller."""
 
 
 class FetchUrl(Message):
@@ -123,6 +129,34 @@ class Media(Message):
     """Bytes of the file."""
     sha256: str
     """SHA-256 of the file, in hexadecimal."""
+    created_at: datetime | None = None
+    """When it was accepted."""
+    purpose: FilePurpose | None = None
+    """What it is for, where it was uploaded as a file of OpenAI's API."""
+
+
+class ListFiles(Message):
+    """The caller's uploads that have a purpose."""
+
+    purpose: FilePurpose | None = None
+    after: str | None = Field(default=None, max_length=64)
+    """Id of the last one of the page before."""
+    limit: int = Field(default=100, ge=1, le=1_000)
+    oldest_first: bool = False
+
+
+class FileList(Message):
+    """A page of uploads."""
+
+    files: tuple[Media, ...]
+    more: bool = False
+    """Whether others come behind it."""
+
+
+class OpenedMedia(Media):
+    """A medium whose bytes lie in the bucket `uploads` under `download`, for an hour at most."""
+
+    download: str
 
 
 class MediaRef(Message):
@@ -182,6 +216,9 @@ READ_WEB = Rpc("media.v1.web.read", ReadWeb, WebRead, timeout=10.0)
 HTTP_FETCH = Rpc("media.v1.http.fetch", HttpFetch, HttpFetched, timeout=30.0, max_bytes=1_000_000)
 RESOLVE_ADDRESS = Rpc("media.v1.address.resolve", ResolveAddress, ResolvedAddress)
 MEDIA_GET = Rpc("media.v1.media.get", MediaRef, Media)
+FILE_LIST = Rpc("media.v1.file.list", ListFiles, FileList, timeout=30.0, max_bytes=1_000_000)
+MEDIA_OPEN = Rpc("media.v1.media.open", MediaRef, OpenedMedia, timeout=30.0)
+MEDIA_DELETE = Rpc("media.v1.media.delete", MediaRef, Media, timeout=30.0)
 EXTRACT_TEXT = Rpc("media.v1.document.extract_text", TextRef, ExtractedText, timeout=30.0, max_bytes=1_000_000)
 MEDIA_PURGED = Event("media.v1.conversation.purged", Purged, followers=("orchestrator",))
 CAPTION = Rpc("media.v1.vision.caption", TextRef, ExtractedText, timeout=30.0, max_bytes=1_000_000)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID, uuid5
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from .answers import Analysis, AnswerTrace
 from .deletions import ConversationDeleted, DeleteConversation, Deletion, DeletionRef
+from .errors import BadRequest, ServiceError
 from .messages import WRITTEN_AS_NUMBER, Event, Job, Message, Out, Rpc
 from .tools import Tool
 
@@ -78,6 +79,99 @@ def turn_id(tenant: str, user: str, idempotency_key: str) -> str:
     return str(uuid5(_TURNS, f"{tenant}\x00{user}\x00{idempotency_key}"))
 
 
+class ModelRequired(BadRequest):
+    """What is asked for takes a language model that is not set up here, or that cannot do it."""
+
+    code = "model_required"
+
+
+class AnswerUnfit(ServiceError):
+    """The model was asked twice and did not answer in the form that the client asks for, or without a call that it requires."""
+
+    code = "answer_unfit"
+    status = 422
+
+
+MAX_CLIENT_TOOLS = 128
+MAX_CLIENT_STEPS = 256
+"""Answers of the agent and results of tools that a client sends with one message."""
+MAX_CLIENT_TEXT = 32_000
+"""Characters of a client's instructions."""
+MAX_CLIENT_BYTES = 250_000
+"""Bytes of all that a client adds to a message, as JSON."""
+TOOL_NAME = r"^[A-Za-z0-9_-]{1,64}$"
+
+
+class ClientTool(Message):
+    """A tool that the client program runs itself."""
+
+    name: str = Field(pattern=TOOL_NAME)
+    description: str = Field(default="", max_length=10_000)
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    """JSON Schema of its arguments."""
+    strict: bool = False
+    """Whether arguments that do not fit the schema are an error."""
+
+
+class ClientToolCall(Message):
+    """A call of a client's tool."""
+
+    id: str = Field(min_length=1, max_length=100)
+    """Its id, to send the result under."""
+    name: str = Field(pattern=TOOL_NAME)
+    """The tool to call."""
+    arguments: str = Field(max_length=100_000)
+    """The arguments as JSON, as the model wrote them."""
+
+
+class ClientStep(Message):
+    """What stands behind the message in the client's record: calls that the agent made, and what the client's tools gave."""
+
+    text: str = Field(default="", max_length=MAX_TEXT)
+    """What the agent said beside its calls; of a result, the result."""
+    calls: tuple[ClientToolCall, ...] = Field(default=(), max_length=MAX_CLIENT_TOOLS)
+    result_of: str | None = Field(default=None, max_length=100)
+    """The call that this is the result of."""
+
+
+class AnswerForm(Message):
+    """The form that a client asks for: one JSON object."""
+
+    name: str = Field(default="answer", pattern=TOOL_NAME)
+    schema_: dict[str, Any] | None = Field(default=None, alias="schema")
+    """JSON Schema of the object; any object will do without it."""
+    strict: bool = False
+    """Whether the schema is in the form that providers' strict modes ask for."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True, validate_by_name=True, serialize_by_alias=True)
+
+
+class ClientRequest(Message):
+    """What a client program adds to its user's message.
+
+    None of it is the user's: it is data with the origin `client`. It grants no right, no tool of the agent's is called for it,
+    and nothing of it is remembered as said by the user.
+    """
+
+    origin: Literal["client"] = "client"
+    instructions: str = Field(default="", max_length=MAX_CLIENT_TEXT)
+    """Wishes of tone, form and language; the agent's own instructions stand above them."""
+    tools: tuple[ClientTool, ...] = Field(default=(), max_length=MAX_CLIENT_TOOLS)
+    tool_choice: str = Field(default="auto", pattern=TOOL_NAME)
+    """`auto`, `none`, `required`, or `call` with the tool in `tool`."""
+    tool: str | None = Field(default=None, pattern=TOOL_NAME)
+    """The tool that has to be called, with the choice `call`."""
+    parallel: bool = True
+    """Whether one answer may make several calls."""
+    steps: tuple[ClientStep, ...] = Field(default=(), max_length=MAX_CLIENT_STEPS)
+    form: AnswerForm | None = None
+
+    @property
+    def offers(self) -> bool:
+        """Whether a tool may be called."""
+        return bool(self.tools) and self.tool_choice != "none"
+
+
 class SubmitTurn(Message):
     """A user's message to an agent. The id of its turn is `turn_id(tenant, user, idempotency_key)`."""
 
@@ -94,6 +188,8 @@ class SubmitTurn(Message):
     """The parked or failed turn that this one tries again."""
     task: TaskOrder | None = None
     """Makes the turn a background task in a conversation of its own; `text` is its goal."""
+    client: ClientRequest | None = None
+    """What the program that sends the message adds to it."""
 
 
 class Problem(Message):
@@ -189,6 +285,8 @@ class Reply(Message):
     """What the turn used."""
     analysis: Analysis | None = None
     """The whole answer of an analyst (noor, maestro)."""
+    tool_calls: tuple[ClientToolCall, ...] = ()
+    """Calls of the client's own tools; where there are any, the client makes them and sends the message again with results."""
 
 
 class Turn(Message):

@@ -85,7 +85,8 @@ async def build(
     await follow(bus, RELEASED, parts.allowed.on_released, every_copy=True)
     parts.bus_keys.start()
     parts.keeper.start()
-    edge = Edge(build_api(parts), bus, parts.metrics, settings.max_body, {MEDIA: MAX_UPLOAD + ENVELOPE})
+    larger = dict.fromkeys((MEDIA, openai.FILES), MAX_UPLOAD + ENVELOPE) | {openai.EMBEDDINGS: openai.MAX_EMBEDDINGS}
+    edge = Edge(build_api(parts), bus, parts.metrics, settings.max_body, larger)
     return Gateway(edge, parts.close)
 
 

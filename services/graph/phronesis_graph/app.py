@@ -22,7 +22,7 @@ from .constitution.list_store import BoltLists
 from .knowledge.handlers import KnowledgeHandlers
 from .knowledge.ports import KnowledgeStores
 from .knowledge.store import BoltChanges, BoltNodes, StoreNames
-from .links.handlers import LinkHandlers
+from .links.items import LinkHandlers
 from .links.store import LOOK_UP, STEP, BoltLinkStore
 from .settings import Dialect
 from .twin.active import activate_packaged

@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from phronesis_contracts import Message, Principal
-from phronesis_contracts.media import MAX_UPLOAD, Media, MediaKind, TextPart
+from phronesis_contracts.media import MAX_UPLOAD, FilePurpose, Media, MediaKind, TextPart
 
 LONGEST_REPLY = 400_000
 """Characters of a text that one reply carries."""
@@ -38,9 +38,20 @@ class Stored(Message):
     size: int
     sha256: str
     created: datetime
+    purpose: FilePurpose | None = None
+    """What it is for, where it is listed as a file."""
 
     def media(self) -> Media:
-        return Media(id=self.id, name=self.name, type=self.type, kind=self.kind, size=self.size, sha256=self.sha256)
+        return Media(
+            id=self.id,
+            name=self.name,
+            type=self.type,
+            kind=self.kind,
+            size=self.size,
+            sha256=self.sha256,
+            created_at=self.created,
+            purpose=self.purpose,
+        )
 
 
 class Reading(Message):

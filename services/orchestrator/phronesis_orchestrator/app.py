@@ -14,7 +14,6 @@ from phronesis_contracts.twin import NODE_CHANGED
 from phronesis_postgres import Database
 
 from .agents.cognition.state import Cognition
-from .agents.handlers import serve_agents
 from .approvals.handlers import serve_approvals
 from .approvals.store import PostgresApprovals
 from .conversations.erasing import serve_erasing
@@ -27,7 +26,7 @@ from .ledger.budgets import Budgets
 from .ledger.handlers import serve_ledger
 from .ledger.store import PostgresLedger
 from .metrics import CANCELLED, RUNNING, SLOTS
-from .models.handlers import serve_models
+from .models.handlers import serve_agents, serve_models
 from .models.reasoner import Reasoner
 from .outside_tools.handlers import serve_outside
 from .outside_tools.ports import Servers
@@ -144,7 +143,14 @@ async def build(
     bus.tracing.metrics.watch(RUNNING, lambda: float(worker.running))
     bus.tracing.metrics.set(SLOTS, settings.slots)
     handlers = TurnHandlers(
-        turns, neighbours, settings, progress, accepted=worker.wake, cancelled=cancelled, released=neighbours.forget_agents
+        turns,
+        neighbours,
+        settings,
+        progress,
+        accepted=worker.wake,
+        cancelled=cancelled,
+        released=neighbours.forget_agents,
+        reasoner=reasoner,
     )
     await take(bus, TURN, handlers.turn, workers=_INTAKE)
     await serve(bus, TURN_GET_TOOL, handlers.get)

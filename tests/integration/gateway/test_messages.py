@@ -40,6 +40,7 @@ async def test_a_message_is_answered_with_the_reply_of_its_turn(api: RunningGate
             **{"instruction_tokens": 0, "release": "", "arms": {}},
         },
         "analysis": None,
+        "tool_calls": [],
     }
 
 

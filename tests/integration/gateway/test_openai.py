@@ -16,7 +16,7 @@ from openai import AsyncOpenAI, OpenAI
 from phronesis_bus import Call, connect, serve
 from phronesis_contracts.instructions import AGENT_LIST, AgentNames, ListAgents
 from phronesis_contracts.media import ACCEPT_UPLOAD, AcceptUpload, Media, MediaKind
-from phronesis_contracts.orchestrator import Problem, Reply, SubmitTurn, Usage
+from phronesis_contracts.orchestrator import ClientRequest, ClientToolCall, Problem, Reply, SubmitTurn, Usage
 from tests.support.gateway import Holder, RunningGateway
 from tests.support.scripted_orchestrator import ScriptedOrchestrator
 from tests.support.servers import NatsServer
@@ -153,13 +153,19 @@ async def test_a_conversation_can_be_named(sdk: AsyncOpenAI, orchestrator: Scrip
     assert orchestrator.submitted[id][0].conversation_id == named
 
 
-async def test_rules_of_a_client_change_nothing_and_that_is_said(sdk: AsyncOpenAI, orchestrator: ScriptedOrchestrator) -> None:
+@pytest.mark.parametrize(("reasoner", "ignored"), [("scripted", []), ("extractive", ["messages.0"])])
+async def test_wishes_of_a_client_go_beside_the_message_and_where_rules_answer_they_are_said_to_be_ignored(
+    sdk: AsyncOpenAI, orchestrator: ScriptedOrchestrator, monkeypatch: pytest.MonkeyPatch, reasoner: str, ignored: list[str]
+) -> None:
     text = f"ruled {uuid4()}"
-    rules: Any = {"role": "system", "content": "Obey me alone."}
+    monkeypatch.setattr(orchestrator, "finish", lambda turn, reply: reply.model_copy(update={"reasoner": reasoner}))
+    rules: Any = {"role": "system", "content": "Answer in French."}
     answer = await sdk.chat.completions.create(model="dialogue", messages=[rules, user(text)])
-    assert answer.model_extra["phronesis"]["ignored"] == ["messages.0"]  # type: ignore[index]
+    assert answer.model_extra["phronesis"]["ignored"] == ignored  # type: ignore[index]
     id = await orchestrator.arrived(text=text)
-    assert orchestrator.submitted[id][0].text == text
+    submitted = orchestrator.submitted[id][0]
+    assert submitted.text == text
+    assert submitted.client == ClientRequest(instructions="Answer in French.")
 
 
 async def test_a_picture_inside_a_message_becomes_an_upload_once(
@@ -184,8 +190,29 @@ async def test_a_picture_inside_a_message_becomes_an_upload_once(
         ({"messages": [{"role": "user", "content": " "}]}, "messages.0"),
         ({"messages": [{"role": "king", "content": "x"}]}, "messages.0.role"),
         ({"messages": [{"role": "user", "content": "x"}], "n": 2}, "n"),
-        ({"messages": [{"role": "user", "content": "x"}], "tools": [{"type": "function"}]}, "tools"),
-        ({"messages": [{"role": "user", "content": "x"}], "response_format": {"type": "json_object"}}, "response_format.type"),
+        ({"messages": [{"role": "user", "content": "x"}], "tools": [{"type": "function"}]}, "tools.0.function"),
+        (
+            {"messages": [{"role": "user", "content": "x"}], "tools": [{"type": "custom", "function": {"name": "x"}}]},
+            "tools.0.type",
+        ),
+        ({"messages": [{"role": "user", "content": "x"}], "functions": [{"name": "x"}]}, "functions"),
+        ({"messages": [{"role": "user", "content": "x"}], "response_format": {"type": "grammar"}}, "response_format"),
+        (
+            {"messages": [{"role": "user", "content": "x"}, {"role": "tool", "tool_call_id": "c", "content": "y"}]},
+            "messages.1.tool_call_id",
+        ),
+        (
+            {
+                "messages": [
+                    {"role": "user", "content": "x"},
+                    {
+                        "role": "assistant",
+                        "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}],
+                    },
+                ]
+            },
+            "messages",
+        ),
         (
             {
                 "messages": [
@@ -242,7 +269,6 @@ async def test_a_response_is_answered_whole_and_can_be_had_again(sdk: AsyncOpenA
     text = f"respond {uuid4()}"
     made = await sdk.responses.create(model="dialogue", input=text, metadata={"a": "b"}, instructions="Obey.")
     assert (made.status, made.output_text, made.metadata, made.error) == ("completed", f"You said: {text}", {"a": "b"}, None)
-    assert made.model_extra["phronesis"]["ignored"] == ["instructions"]  # type: ignore[index]
     again = await sdk.responses.retrieve(made.id)
     assert (again.id, again.output_text, again.status) == (made.id, made.output_text, "completed")
 
@@ -300,3 +326,88 @@ async def test_the_synchronous_sdk_works_too(api: RunningGateway, ann: Holder, n
             return client.chat.completions.create(model="dialogue", messages=[user("plain")]).choices[0].message.content
 
     assert await asyncio.to_thread(asked) == "You said: plain"
+
+
+TOOL: Any = {
+    "type": "function",
+    "function": {"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}},
+}
+
+
+def calling(turn: SubmitTurn, reply: Reply) -> Reply:
+    """A reply that calls a tool of the client, until its result is there."""
+    if turn.client is None or not turn.client.tools or turn.client.steps:
+        return reply
+    call = ClientToolCall(id=f"call_{reply.turn_id.replace('-', '')}_1", name="get_weather", arguments='{"city": "Oslo"}')
+    return reply.model_copy(update={"user_response": "", "tool_calls": (call,)})
+
+
+async def test_a_call_of_a_clients_tool_and_its_result_stay_in_one_conversation(
+    sdk: AsyncOpenAI, orchestrator: ScriptedOrchestrator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(orchestrator, "finish", calling)
+    asked = user(f"weather {uuid4()}")
+    first = await sdk.chat.completions.create(model="dialogue", messages=[asked], tools=[TOOL])
+    (choice,) = first.choices
+    assert (choice.finish_reason, choice.message.content) == ("tool_calls", None)
+    (call,) = choice.message.tool_calls or ()
+    assert call.type == "function"
+    assert (call.function.name, call.function.arguments) == ("get_weather", '{"city": "Oslo"}')
+    said: Any = choice.message.model_dump(exclude_none=True)
+    result: Any = {"role": "tool", "tool_call_id": call.id, "content": "9 degrees"}
+    later = await sdk.chat.completions.create(model="dialogue", messages=[asked, said, result], tools=[TOOL])
+    assert later.choices[0].finish_reason == "stop"
+    one, two = (answer.model_extra["phronesis"]["conversation_id"] for answer in (first, later))  # type: ignore[index]
+    assert one == two
+    id = later.model_extra["phronesis"]["turn_id"]  # type: ignore[index]
+    submitted = orchestrator.submitted[id][0]
+    assert submitted.text == asked["content"]
+    assert submitted.client is not None
+    assert [(step.result_of, step.text) for step in submitted.client.steps] == [(None, ""), (call.id, "9 degrees")]
+
+
+async def test_a_stream_brings_calls_in_pieces_that_the_sdk_puts_together(
+    sdk: AsyncOpenAI, orchestrator: ScriptedOrchestrator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(orchestrator, "finish", calling)
+    async with sdk.chat.completions.stream(model="dialogue", messages=[user(f"weather {uuid4()}")], tools=[TOOL]) as stream:
+        async for _ in stream:
+            pass
+        (choice,) = (await stream.get_final_completion()).choices
+    (call,) = choice.message.tool_calls or ()
+    assert (choice.finish_reason, call.function.name, call.function.arguments) == (
+        "tool_calls",
+        "get_weather",
+        '{"city": "Oslo"}',
+    )
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_response_calls_a_clients_tool_and_takes_its_result(
+    sdk: AsyncOpenAI, orchestrator: ScriptedOrchestrator, monkeypatch: pytest.MonkeyPatch, stream: bool
+) -> None:
+    monkeypatch.setattr(orchestrator, "finish", calling)
+    tool: Any = {"type": "function", **TOOL["function"], "strict": False}
+    given: list[Any] = [user(f"weather {uuid4()}")]
+    if stream:
+        async with sdk.responses.stream(model="dialogue", input=given, tools=[tool]) as events:
+            async for _ in events:
+                pass
+            first = await events.get_final_response()
+    else:
+        first = await sdk.responses.create(model="dialogue", input=given, tools=[tool])
+    (item,) = first.output
+    assert item.type == "function_call"
+    assert (item.name, item.arguments) == ("get_weather", '{"city": "Oslo"}')
+    given += [item.model_dump(), {"type": "function_call_output", "call_id": item.call_id, "output": "9 degrees"}]
+    later = await sdk.responses.create(model="dialogue", input=given, tools=[tool])
+    assert later.output_text == f"You said: {given[0]['content']}"
+    assert later.conversation == first.conversation
+
+
+async def test_the_same_key_with_other_tools_is_another_request(sdk: AsyncOpenAI) -> None:
+    key, asked = {"Idempotency-Key": uuid4().hex}, [user(f"once {uuid4()}")]
+    await sdk.chat.completions.create(model="dialogue", messages=asked, extra_headers=key)
+    with pytest.raises(openai.ConflictError) as refused:
+        await sdk.chat.completions.create(model="dialogue", messages=asked, tools=[TOOL], extra_headers=key)
+    assert refused.value.code == "idempotency_key_reused"

@@ -7,8 +7,7 @@ from phronesis_contracts import BadRequest, Principal, TooLarge
 from phronesis_contracts.memory import KnowledgeLink, KnowledgeStored
 from phronesis_contracts.orchestrator import Audited
 from phronesis_contracts.twin import Expand, Level, Neighbour, Node, NodeKeys, NodeText, Upsert, Upserted
-from phronesis_graph.links.handlers import LinkHandlers
-from phronesis_graph.links.items import order_by_distance
+from phronesis_graph.links.items import LinkHandlers, order_by_distance
 from phronesis_graph.twin.handlers import TwinHandlers
 from phronesis_graph.twin.upserts import Plan
 from tests.support.graph import joined, node, ref

@@ -14,6 +14,7 @@ from phronesis_instructions.library.content import AgentContent, read_agents
 from phronesis_instructions.library.texts import replaces
 
 DIALOGUE = next(content for content in read_agents() if content.agent == "dialogue")
+FOR_CLIENTS = {"client", "client_repair", "client_instructions", "form"}
 SHARED = {"profile", "directive", "directive_text", "history", "input", "boundary"}
 
 
@@ -22,8 +23,12 @@ def changed(**changes: object) -> AgentContent:
 
 
 def test_the_dialogue_agent_runs_the_router_loop() -> None:
-    prompts = ["final", "formulate", "learn", "noticed", "repair", "router", "summarise", "understand"]
-    assert (DIALOGUE.agent, DIALOGUE.loop, sorted(DIALOGUE.prompts)) == ("dialogue", "router", prompts)
+    own = {"final", "formulate", "learn", "noticed", "repair", "router", "summarise", "understand"}
+    assert (DIALOGUE.agent, DIALOGUE.loop, set(DIALOGUE.prompts) - FOR_CLIENTS) == ("dialogue", "router", own)
+
+
+def test_every_agent_has_the_prompts_for_client_programs() -> None:
+    assert [agent.agent for agent in read_agents() if not set(agent.prompts) >= FOR_CLIENTS] == []
 
 
 @pytest.mark.parametrize(

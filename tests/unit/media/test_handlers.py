@@ -91,7 +91,9 @@ async def test_an_accepted_upload_is_kept_with_its_record_and_is_no_upload_any_m
         kind=MediaKind.DOCUMENT,
         size=len(TEXT),
         sha256=hashlib.sha256(TEXT).hexdigest(),
+        created_at=media.created_at,
     )
+    assert media.created_at is not None
     assert UUID(media.id).version == 4
     assert service.uploads.objects == {}
     assert set(service.media.objects) == {f"acme/{media.id}", f"acme/{media.id}.json"}

@@ -20,9 +20,9 @@ from phronesis_contracts.orchestrator import Reply, TurnStatus
 from phronesis_contracts.tools import legal_name
 from phronesis_contracts.twin import Level
 from phronesis_orchestrator.agents.counsel.tools import list_offered_tools
-from phronesis_orchestrator.agents.handlers import AgentHandlers
 from phronesis_orchestrator.agents.tools import Gate, NotAdmitted, Toolbox, build_toolbox, max_calls, uses_allow_list
 from phronesis_orchestrator.ledger.usage import CallUsage
+from phronesis_orchestrator.models.handlers import AgentHandlers
 from phronesis_orchestrator.models.reasoner import RULES, Answer, RouteDecision, ToolCall, TurnContext
 from phronesis_orchestrator.tasks.background import list_task_tools
 from phronesis_orchestrator.turns.turn import Completed, Failed

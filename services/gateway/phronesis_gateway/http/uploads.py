@@ -8,7 +8,7 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, get_args
 from urllib.parse import unquote
 from uuid import uuid4
 
@@ -19,7 +19,17 @@ from starlette.responses import Response
 
 from phronesis_bus import Blobs, Bus, ask
 from phronesis_contracts import BadRequest, Busy, Principal, ServiceError, TooLarge
-from phronesis_contracts.media import ACCEPT_UPLOAD, MAX_UPLOAD, MEDIA_GET, UPLOADS, AcceptUpload, Media, MediaRef
+from phronesis_contracts.media import (
+    ACCEPT_UPLOAD,
+    MAX_UPLOAD,
+    MEDIA_GET,
+    MEDIA_OPEN,
+    UPLOADS,
+    AcceptUpload,
+    FilePurpose,
+    Media,
+    MediaRef,
+)
 
 from ..auth.authentication import Authenticator, Caller, IdempotencyKey, authenticated_route, scope_idempotency_key
 from .responses import ID_FORM, PROBLEMS, json_response, route_responses
@@ -62,16 +72,31 @@ class UploadReceiver:
         async with self._place():
             return await self._accepted(who, await _read_upload(request), key)
 
+    async def take_file(self, who: Principal, request: Request, key: str | None) -> Media:
+        """Read a form with a file and its purpose, and have it accepted; raises as `take` does."""
+        async with self._place(), _in_time():
+            arrived, purpose = await _file_of_form(request)
+            return await self._accepted(who, arrived, key, purpose)
+
+    async def content(self, who: Principal, id: str) -> tuple[Media, bytes]:
+        """An upload of the caller with its bytes. Raises `NotFound`."""
+        async with self._place():
+            opened = await ask(self._bus, who, MEDIA_OPEN, MediaRef(media_id=id))
+            try:
+                return opened, await self._bucket.get(opened.download)
+            finally:
+                await self._drop(opened.download)
+
     async def accept(self, who: Principal, arrived: Upload, key: str) -> Media:
         """Have a file accepted that came inside a message; raises as `take` does."""
         async with self._place():
             return await self._accepted(who, arrived, key)
 
-    async def _accepted(self, who: Principal, arrived: Upload, key: str | None) -> Media:
+    async def _accepted(self, who: Principal, arrived: Upload, key: str | None, purpose: FilePurpose | None = None) -> Media:
         name = uuid4().hex
         await self._bucket.put(name, arrived.data)
         try:
-            upload = AcceptUpload(upload=name, name=arrived.name, claimed_type=arrived.type)
+            upload = AcceptUpload(upload=name, name=arrived.name, claimed_type=arrived.type, purpose=purpose)
             return await ask(self._bus, who, ACCEPT_UPLOAD, upload, key=key)
         except BaseException:
             await self._drop(name)
@@ -92,17 +117,42 @@ class UploadReceiver:
             await self._bucket.delete(name)
         except ServiceError as error:
             # It expires by itself within the hour that the bucket keeps things.
-            log.warning("an upload that was not accepted could not be removed: %s", error.code)
+            log.warning("an upload could not be removed: %s", error.code)
+
+
+@asynccontextmanager
+async def _in_time() -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(SECONDS):
+            yield
+    except TimeoutError as error:
+        raise HTTPException(408, "the upload did not arrive in time", {"Connection": "close"}) from error
 
 
 async def _read_upload(request: Request) -> Upload:
-    try:
-        async with asyncio.timeout(SECONDS):
-            if request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
-                return await _from_form(request)
-            return await _from_body(request)
-    except TimeoutError as error:
-        raise HTTPException(408, "the upload did not arrive in time", {"Connection": "close"}) from error
+    async with _in_time():
+        if _is_form(request):
+            return await _from_form(request)
+        return await _from_body(request)
+
+
+def _is_form(request: Request) -> bool:
+    return request.headers.get("content-type", "").lower().startswith("multipart/form-data")
+
+
+async def _file_of_form(request: Request) -> tuple[Upload, FilePurpose]:
+    if not _is_form(request):
+        raise BadRequest("send a form (multipart/form-data) with the parts file and purpose", field="file")
+    async with request.form(max_files=1, max_fields=4, max_part_size=ENVELOPE) as form:
+        if others := sorted(set(form) - {"file", "purpose"}):
+            raise BadRequest("send the parts file and purpose alone", field=others[0][:64])
+        purpose = next((one for one in get_args(FilePurpose) if one == form.get("purpose")), None)
+        if purpose is None:
+            raise BadRequest(f"a file is for one of: {', '.join(get_args(FilePurpose))}", field="purpose")
+        file = form.get("file")
+        if not isinstance(file, UploadFile):
+            raise BadRequest("send the file in a part named file", field="file")
+        return _check_upload(await file.read(MAX_UPLOAD + 1), file.filename or "", file.content_type), purpose
 
 
 async def _from_form(request: Request) -> Upload:
@@ -141,21 +191,22 @@ def clean_file_name(given: str) -> str:
 MediaId = Annotated[str, Path(description="The upload's id."), ID_FORM]
 MEDIA = "/api/v1/media"
 _OFFICE = "application/vnd.openxmlformats-officedocument."
-_TYPES = (
+FILE_TYPES = (
     *("text/plain", "text/markdown", "text/html", "text/csv", "application/pdf"),
     *(_OFFICE + part for part in ("wordprocessingml.document", "spreadsheetml.sheet", "presentationml.presentation")),
     *(f"image/{part}" for part in ("png", "jpeg", "gif", "webp", "bmp", "tiff")),
     *(f"audio/{part}" for part in ("wav", "mpeg", "flac", "ogg", "mp4")),
 )
+"""What a file may be."""
 _BINARY = {"type": "string", "format": "binary", "description": "The file."}
 _FORM = {
     "schema": {"type": "object", "required": ["file"], "properties": {"file": _BINARY}, "additionalProperties": False},
-    "encoding": {"file": {"contentType": ", ".join(_TYPES)}},
+    "encoding": {"file": {"contentType": ", ".join(FILE_TYPES)}},
 }
 _UPLOAD = {
     "requestBody": {
         "required": True,
-        "content": {"multipart/form-data": _FORM} | {type: {"schema": _BINARY} for type in _TYPES},
+        "content": {"multipart/form-data": _FORM} | {type: {"schema": _BINARY} for type in FILE_TYPES},
     }
 }
 

@@ -9,12 +9,12 @@ from pydantic import AfterValidator, BaseModel, Field, StrictBool, StrictInt
 from pydantic_core import to_json
 
 from phronesis_contracts import ServiceError
-from phronesis_contracts.orchestrator import Turn
+from phronesis_contracts.orchestrator import MAX_CLIENT_TOOLS, TOOL_NAME, AnswerForm, ClientRequest, Reply, Turn
 
 from ..turns.events import CHUNK
 from ..turns.live import LiveReader
 from .errors import Envelope, Extra, extra_of, fault_of, usage_of
-from .questions import PERSON, ChatMessage
+from .questions import PERSON, ChatMessage, Function, FunctionCalled, JsonObject, Question, SchemaForm, ToolCall
 
 DONE = b"data: [DONE]\n\n"
 
@@ -33,10 +33,47 @@ class StreamOptions(BaseModel):
 
 
 class TextFormat(BaseModel):
-    """Plain text: the only form that an agent answers in."""
+    """Plain text."""
 
     type: Literal["text"]
     """Always `text`."""
+
+
+class JsonSchema(BaseModel):
+    """A JSON object of a schema."""
+
+    type: Literal["json_schema"]
+    """Always `json_schema`."""
+    json_schema: SchemaForm
+    """The schema."""
+
+    def form(self) -> AnswerForm:
+        return self.json_schema.form()
+
+
+class ChatTool(BaseModel):
+    """A tool of the client."""
+
+    type: Literal["function"]
+    """Always `function`."""
+    function: Function
+    """The function."""
+
+
+class FunctionName(BaseModel):
+    """A function by its name."""
+
+    name: str = Field(pattern=TOOL_NAME)
+    """The function's name."""
+
+
+class ChosenTool(BaseModel):
+    """The tool that has to be called."""
+
+    type: Literal["function"]
+    """Always `function`."""
+    function: FunctionName
+    """The function."""
 
 
 class ChatAsked(BaseModel):
@@ -54,18 +91,38 @@ class ChatAsked(BaseModel):
     """How many answers; there is one."""
     logprobs: Annotated[StrictBool, AfterValidator(_refuse_option), Field(json_schema_extra={"const": False})] | None = None
     """Probabilities of the tokens; an agent has none."""
-    tools: Annotated[tuple[Any, ...], Field(max_length=0)] | None = None
-    """Tools of the client; an agent calls its own alone, so the list has to be empty."""
+    tools: Annotated[tuple[ChatTool, ...], Field(max_length=MAX_CLIENT_TOOLS)] | None = None
+    """Tools that the client runs itself. They take a language model that can call tools."""
+    tool_choice: Literal["none", "auto", "required"] | ChosenTool | None = None
+    """Whether a tool may or has to be called, or which one has to be; `auto` where tools are given."""
+    parallel_tool_calls: StrictBool | None = None
+    """Whether one answer may make several calls; yes where it is left out."""
     functions: Annotated[tuple[Any, ...], Field(max_length=0)] | None = None
     """The older form of `tools`; has to be empty."""
-    response_format: TextFormat | None = None
-    """The form of the answer; it is text."""
+    response_format: Annotated[TextFormat | JsonObject | JsonSchema, Field(discriminator="type")] | None = None
+    """The form of the answer; text where it is left out. The others take a language model."""
     modalities: tuple[Literal["text"], ...] | None = None
     """What the answer is made of; it is text."""
     user: str | None = None
     """Whom a key with the scope `act_for_users` acts for; ignored with any other."""
     metadata: dict[str, Annotated[str, Field(max_length=512)]] | None = None
     """`conversation_id` names the conversation to go on with, where it is not to be found by what was said last."""
+
+    def client(self, found: Question) -> ClientRequest | None:
+        choice = self.tool_choice
+        tool = choice.function.name if isinstance(choice, ChosenTool) else None
+        form = (
+            None
+            if self.response_format is None or isinstance(self.response_format, TextFormat)
+            else self.response_format.form()
+        )
+        return found.client(
+            (one.function for one in self.tools or ()),
+            None if isinstance(choice, ChosenTool) else choice,
+            tool,
+            self.parallel_tool_calls,
+            form,
+        )
 
 
 class Tokens(BaseModel):
@@ -84,8 +141,10 @@ class AnswerMessage(BaseModel):
 
     role: Literal["assistant"] = "assistant"
     """Always `assistant`."""
-    content: str
-    """The reply's text, in Markdown."""
+    content: str | None
+    """The reply's text, in Markdown, or in the form that was asked for; null where tools are to be called first."""
+    tool_calls: tuple[ToolCall, ...] | None = None
+    """Tools of the client to call; send the chat again with their results. Null where there are none."""
     refusal: None = None
     """Always null; a refusal is an error."""
 
@@ -99,8 +158,8 @@ class Choice(BaseModel):
     """The reply."""
     logprobs: None = None
     """Always null."""
-    finish_reason: Literal["stop"] = "stop"
-    """Always `stop`: replies are whole."""
+    finish_reason: Literal["stop", "tool_calls"] = "stop"
+    """`tool_calls` where tools are to be called first, else `stop`: replies are whole."""
 
 
 class ChatCompletion(BaseModel):
@@ -132,9 +191,22 @@ def build_completion(turn: Turn, ignored: tuple[str, ...]) -> ChatCompletion:
         id=completion_id(turn.turn_id),
         created=int(turn.created_at.timestamp()),
         model=turn.agent,
-        choices=(Choice(message=AnswerMessage(content=turn.reply.user_response)),),
+        choices=(_choice(turn.reply),),
         usage=_tokens(turn),
         phronesis=extra_of(turn, ignored),
+    )
+
+
+def _choice(reply: Reply) -> Choice:
+    if not reply.tool_calls:
+        return Choice(message=AnswerMessage(content=reply.user_response))
+    message = AnswerMessage(content=reply.user_response or None, tool_calls=tool_calls_of(reply))
+    return Choice(message=message, finish_reason="tool_calls")
+
+
+def tool_calls_of(reply: Reply) -> tuple[ToolCall, ...]:
+    return tuple(
+        ToolCall(id=call.id, function=FunctionCalled(name=call.name, arguments=call.arguments)) for call in reply.tool_calls
     )
 
 
@@ -144,11 +216,28 @@ def _tokens(turn: Turn) -> Tokens:
     return Tokens(prompt_tokens=spent.input_tokens, completion_tokens=spent.output_tokens, total_tokens=total)
 
 
+class FunctionDelta(BaseModel):
+    """What a piece adds to a function's call."""
+
+    name: str | None = None
+    arguments: str
+
+
+class CallDelta(BaseModel):
+    """What a piece adds to a call; the first one of each says which it is."""
+
+    index: int
+    id: str | None = None
+    type: Literal["function"] | None = None
+    function: FunctionDelta
+
+
 class Delta(BaseModel):
     """What a piece adds."""
 
     role: Literal["assistant"] | None = None
     content: str | None = None
+    tool_calls: tuple[CallDelta, ...] | None = None
 
 
 class Piece(BaseModel):
@@ -156,7 +245,7 @@ class Piece(BaseModel):
 
     index: Literal[0] = 0
     delta: Delta
-    finish_reason: Literal["stop"] | None = None
+    finish_reason: Literal["stop", "tool_calls"] | None = None
 
 
 class ChatChunk(BaseModel):
@@ -215,11 +304,21 @@ def closing_lines(turn: Turn, first: ChatChunk, ignored: tuple[str, ...], live: 
         yield restart_chunk(first, turn.conversation_id, turn.turn_id)
     for at in range(0, len(text), CHUNK):
         yield text_line(first, text[at : at + CHUNK])
-    end = {"choices": (Piece(delta=Delta(), finish_reason="stop"),), "phronesis": extra_of(turn, ignored)}
+    for delta in _call_deltas(turn.reply):
+        yield first.model_copy(update={"choices": (Piece(delta=Delta(tool_calls=(delta,))),)}).line()
+    reason: Literal["stop", "tool_calls"] = "tool_calls" if turn.reply.tool_calls else "stop"
+    end = {"choices": (Piece(delta=Delta(), finish_reason=reason),), "phronesis": extra_of(turn, ignored)}
     yield first.model_copy(update=end).line()
     if usage:
         yield first.model_copy(update={"choices": (), "usage": _tokens(turn)}).line()
     yield DONE
+
+
+def _call_deltas(reply: Reply) -> Iterator[CallDelta]:
+    for index, call in enumerate(reply.tool_calls):
+        yield CallDelta(index=index, id=call.id, type="function", function=FunctionDelta(name=call.name, arguments=""))
+        for at in range(0, len(call.arguments), CHUNK):
+            yield CallDelta(index=index, function=FunctionDelta(arguments=call.arguments[at : at + CHUNK]))
 
 
 def failure_line(error: ServiceError) -> bytes:

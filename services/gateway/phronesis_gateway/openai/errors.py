@@ -38,7 +38,8 @@ class Extra(BaseModel):
     sources: tuple[Source, ...] = ()
     """What the reply rests on."""
     ignored: tuple[str, ...] = ()
-    """Parts of the request that changed nothing: rules of the client's own, and a history that is not known here."""
+    """Parts of the request that changed nothing: a history that is not known here, and where rules answered, the messages that
+    say how to answer."""
     restart: bool | None = None
     """In a stream: the text before this piece is void, and the reply begins behind it."""
 

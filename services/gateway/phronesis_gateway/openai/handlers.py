@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from starlette.responses import Response as Answer
 
 from phronesis_bus import Bus, ask
-from phronesis_contracts import Principal, TimedOut, Unavailable
+from phronesis_contracts import NotFound, Principal, TimedOut, Unavailable
 from phronesis_contracts.instructions import AGENT_LIST, ListAgents
 from phronesis_contracts.orchestrator import TURN_CANCEL, Turn, TurnProgress, TurnRef
 
@@ -34,6 +34,7 @@ from .completions import (
     text_line,
 )
 from .errors import ENVELOPES, Model, Models, enveloped_route, turn_error
+from .files import add_routes
 from .questions import ModelNotFound, Question, QuestionSubmission, find_question
 from .responses import Lines, Response, ResponseAsked, build_response, check_one_conversation, turn_id_of
 
@@ -57,18 +58,18 @@ class OpenAIHandlers:
     async def completed(self, who: Principal, body: ChatAsked, key: str | None) -> ChatCompletion:
         """A chat's whole answer. Raises `TimedOut` where it is not there in time: the turn goes on."""
         found, conversation, ignored = await self._chat(who, body)
-        async with self._asking.asked(who, body.model, found.said, conversation, key) as turn:
+        async with self._asking.asked(who, body.model, found.said, conversation, key, body.client(found)) as turn:
             ended = await self._turns.ended(who, turn, self._wait)
         if ended is None:
             raise TimedOut(f"the answer is not there yet; turn {turn.turn_id} goes on")
         if error := turn_error(ended):
             raise error
-        return build_completion(ended, ignored)
+        return build_completion(ended, ignored + found.unheard(ended.reply))
 
     async def chunks(self, who: Principal, body: ChatAsked, key: str | None) -> AsyncGenerator[bytes, None]:
         """A chat's answer in pieces; the first is empty and comes once its turn is accepted."""
         found, conversation, ignored = await self._chat(who, body)
-        async with self._asking.asked(who, body.model, found.said, conversation, key) as turn:
+        async with self._asking.asked(who, body.model, found.said, conversation, key, body.client(found)) as turn:
             yield b""
             first = opening_chunk(turn.turn_id, body.model, int(time.time()))
             yield first.line()
@@ -90,21 +91,22 @@ class OpenAIHandlers:
             yield failure_line((ended and turn_error(ended)) or _stopping_error())
             return
         usage = bool(body.stream_options and body.stream_options.include_usage)
-        for line in closing_lines(ended, first, ignored, live, usage=usage):
+        for line in closing_lines(ended, first, ignored + found.unheard(ended.reply), live, usage=usage):
             yield line
 
     async def responded(self, who: Principal, body: ResponseAsked, key: str | None) -> Response:
         """A response: ended where that comes in time, or as it is then; at once where it is for the background."""
         found, conversation, ignored = await self._input(who, body)
-        async with self._asking.asked(who, body.model, found.said, conversation, key) as turn:
+        async with self._asking.asked(who, body.model, found.said, conversation, key, body.client(found)) as turn:
             ended = None if body.background else await self._turns.ended(who, turn, self._wait)
-        return build_response(ended or await self._turns.state(who, turn.turn_id), body, ignored)
+        now = ended or await self._turns.state(who, turn.turn_id)
+        return build_response(now, body, ignored + found.unheard(now.reply))
 
     async def events(self, who: Principal, body: ResponseAsked, key: str | None) -> AsyncGenerator[bytes, None]:
         """A response's events; the first line is empty and comes once its turn is accepted."""
         found, conversation, ignored = await self._input(who, body)
         lines = Lines()
-        async with self._asking.asked(who, body.model, found.said, conversation, key) as turn:
+        async with self._asking.asked(who, body.model, found.said, conversation, key, body.client(found)) as turn:
             yield b""
             for line in lines.opening(build_response(await self._turns.state(who, turn.turn_id), body, ignored)):
                 yield line
@@ -117,7 +119,7 @@ class OpenAIHandlers:
         if ended is None:
             yield failure_line(_stopping_error())
             return
-        for line in lines.ending(build_response(ended, body, ignored)):
+        for line in lines.ending(build_response(ended, body, ignored + found.unheard(ended.reply))):
             yield line
 
     async def _waited(self, who: Principal, turn: SubmittedTurn) -> AsyncGenerator[Turn | TurnProgress | None, None]:
@@ -142,24 +144,38 @@ class OpenAIHandlers:
     async def _chat(self, who: Principal, body: ChatAsked) -> tuple[Question, str | None, tuple[str, ...]]:
         found = find_question(body.messages, "messages")
         named = (body.metadata or {}).get("conversation_id")
-        return await self._placed(who, body.model, found, named, found.ignored)
+        return await self._placed(who, body.model, found, named)
 
     async def _input(self, who: Principal, body: ResponseAsked) -> tuple[Question, str | None, tuple[str, ...]]:
         check_one_conversation(body)
         found = find_question(body.messages(), "input")
-        ignored = found.ignored + (("instructions",) if body.instructions else ())
+        if body.instructions:
+            found = found.wishing("instructions", body.instructions)
         named = body.conversation.id if body.conversation else None
         if body.previous_response_id is not None:
             named = (await self._turns.state(who, turn_id_of(body.previous_response_id))).conversation_id
-        return await self._placed(who, body.model, found, named, ignored)
+        return await self._placed(who, body.model, found, named)
 
     async def _placed(
-        self, who: Principal, agent: str, found: Question, named: str | None, ignored: tuple[str, ...]
+        self, who: Principal, agent: str, found: Question, named: str | None
     ) -> tuple[Question, str | None, tuple[str, ...]]:
-        """The question with its conversation, and what changes nothing: also a history that no conversation here has."""
-        conversation = named or await self._asking.conversation(who, agent, found.before)
-        lost = ("history",) if conversation is None and found.before else ()
-        return found, conversation, ignored + lost
+        """The question with its conversation, and what changes nothing: a history that no conversation here has."""
+        conversation = (
+            named
+            or await self._conversation_of_calls(who, agent, found)
+            or await self._asking.conversation(who, agent, found.before)
+        )
+        return found, conversation, ("history",) if conversation is None and found.before else ()
+
+    async def _conversation_of_calls(self, who: Principal, agent: str, found: Question) -> str | None:
+        """The conversation of the caller's turn that asked for the calls whose results came."""
+        if found.turn_of_calls is None:
+            return None
+        try:
+            turn = await self._turns.state(who, found.turn_of_calls)
+        except NotFound:
+            return None
+        return turn.conversation_id if turn.agent == agent else None
 
 
 _UNREAD = 64
@@ -266,4 +282,5 @@ def router(
         """
         return json_response(build_response(await ask(bus, who, TURN_CANCEL, TurnRef(turn_id=turn_id_of(id)))))
 
+    add_routes(routes, authenticator, bus, uploads)
     return routes

@@ -11,15 +11,30 @@ import hashlib
 import re
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
-from uuid import uuid4
+from uuid import UUID, uuid4
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, StrictBool, Tag
 
 from phronesis_bus import Bus, ask
 from phronesis_contracts import BadRequest, NotFound, Principal, TooLarge
-from phronesis_contracts.orchestrator import CONVERSATION_FIND, MAX_ATTACHMENTS, MAX_TEXT, FindConversation
+from phronesis_contracts.orchestrator import (
+    CONVERSATION_FIND,
+    MAX_ATTACHMENTS,
+    MAX_CLIENT_STEPS,
+    MAX_CLIENT_TEXT,
+    MAX_CLIENT_TOOLS,
+    MAX_TEXT,
+    TOOL_NAME,
+    AnswerForm,
+    ClientRequest,
+    ClientStep,
+    ClientTool,
+    ClientToolCall,
+    FindConversation,
+    Reply,
+)
 
 from ..http.requests import MediaGiven, MessageGiven
 from ..http.uploads import Upload, UploadReceiver, clean_file_name
@@ -224,6 +239,9 @@ _COMPARED = 3
 """Exchanges by which a conversation is known again: clients leave out the oldest ones of a long chat."""
 _SPACE = " \n\t\r\f\v"
 _RULES = frozenset({"system", "developer"})
+RULES = "extractive"
+"""Who answered where no language model did."""
+_CALL_ID = re.compile(r"call_([0-9a-f]{32})_\d{1,3}")
 
 
 class ModelNotFound(NotFound):
@@ -232,14 +250,87 @@ class ModelNotFound(NotFound):
     code = "model_not_found"
 
 
+class FunctionCalled(BaseModel):
+    """Which function to call, and with what."""
+
+    name: str = Field(pattern=TOOL_NAME)
+    """The function's name."""
+    arguments: str = Field(max_length=100_000)
+    """The arguments: a text that holds a JSON object."""
+
+
+class ToolCall(BaseModel):
+    """A call of one of the client's tools."""
+
+    id: str = Field(min_length=1, max_length=100)
+    """Its id, for the message that brings the result."""
+    type: Literal["function"] = "function"
+    """Always `function`."""
+    function: FunctionCalled
+    """What to call."""
+
+
+class Function(BaseModel):
+    """A function that the client runs itself."""
+
+    name: str = Field(pattern=TOOL_NAME)
+    """Its name: letters, digits, `_` and `-`, 64 at most."""
+    description: str | None = Field(default=None, max_length=10_000)
+    """What it does, for the model."""
+    parameters: dict[str, Any] | None = None
+    """JSON Schema of its arguments; without it there are none."""
+    strict: StrictBool | None = None
+    """Whether arguments have to fit the schema."""
+
+    def tool(self) -> ClientTool:
+        return ClientTool(
+            name=self.name,
+            description=self.description or "",
+            parameters=self.parameters or {"type": "object", "properties": {}},
+            strict=bool(self.strict),
+        )
+
+
+class JsonObject(BaseModel):
+    """Any JSON object."""
+
+    type: Literal["json_object"]
+    """Always `json_object`."""
+
+    def form(self) -> AnswerForm:
+        return AnswerForm()
+
+
+class SchemaForm(BaseModel):
+    """A JSON object of a schema."""
+
+    model_config = ConfigDict(validate_by_name=True)
+
+    name: str = Field(pattern=TOOL_NAME)
+    """A name for it: letters, digits, `_` and `-`, 64 at most."""
+    description: str | None = Field(default=None, max_length=10_000)
+    """What it is for."""
+    schema_: dict[str, Any] | None = Field(default=None, alias="schema")
+    """The JSON Schema, of an object, without `patternProperties` and without references to elsewhere or to itself."""
+    strict: StrictBool | None = None
+    """Whether the model's provider is held to it, where it can be; the answer is held to it here in any case."""
+
+    def form(self) -> AnswerForm:
+        return AnswerForm(name=self.name, schema=self.schema_, strict=bool(self.strict))
+
+
 class ChatMessage(BaseModel):
     """One message of a chat, as its client keeps it."""
 
     role: Role
-    """Who says it. Of what the roles but `user` say nothing is taken as an order; `assistant` helps to find the
-    conversation."""
+    """Who says it. `system` and `developer` say how to answer, below the agent's own instructions; `assistant` helps to find
+    the conversation; `tool` brings what a call gave. None of them is taken for the user."""
     content: Content | None = None
     """What is said: a text, or parts."""
+    tool_calls: Annotated[tuple[ToolCall, ...], Field(max_length=MAX_CLIENT_TOOLS)] | None = None
+    """Of an assistant's message: the calls of the client's tools that it asked for."""
+    tool_call_id: str | None = Field(default=None, min_length=1, max_length=100)
+    """Of a tool's message: the call that it answers."""
 
 
 @dataclass(frozen=True)
@@ -249,8 +340,55 @@ class Question:
     said: UserMessage
     before: tuple[tuple[str, str], ...]
     """What was said and answered before it, by the client's record."""
-    ignored: tuple[str, ...]
-    """Messages that change nothing: rules of the client's own, since an agent is governed by its instructions alone."""
+    wishes: str = ""
+    """What the client's `system` and `developer` messages say."""
+    wished: tuple[str, ...] = ()
+    """The places of those messages."""
+    steps: tuple[ClientStep, ...] = ()
+    """Calls that were made for it, and their results."""
+
+    @property
+    def turn_of_calls(self) -> str | None:
+        """The turn that asked for the last calls, where it is one of ours."""
+        ids = (call.id for step in reversed(self.steps) for call in step.calls)
+        found = _CALL_ID.fullmatch(next(ids, ""))
+        return str(UUID(found[1])) if found else None
+
+    def wishing(self, field: str, wishes: str) -> Question:
+        """The same with a wish ahead of the others."""
+        both = (wishes, self.wishes) if self.wishes else (wishes,)
+        return replace(self, wishes=join_wishes(both, field), wished=(field, *self.wished))
+
+    def unheard(self, reply: Reply | None) -> tuple[str, ...]:
+        """The places of wishes that changed nothing: rules have no ear for them."""
+        return self.wished if reply is not None and reply.reasoner == RULES else ()
+
+    def client(
+        self,
+        tools: Iterable[Function] = (),
+        choice: str | None = None,
+        tool: str | None = None,
+        parallel: bool | None = None,
+        form: AnswerForm | None = None,
+    ) -> ClientRequest | None:
+        """What the client adds to the question; `None` where it adds nothing.
+
+        Args:
+            choice: `auto`, `none` or `required`.
+            tool: the one that has to be called.
+        """
+        offered = tuple(one.tool() for one in tools)
+        if not (offered or self.steps or self.wishes or form or tool or choice == "required"):
+            return None
+        return ClientRequest(
+            instructions=self.wishes,
+            tools=offered,
+            tool_choice="call" if tool else choice or "auto",
+            tool=tool,
+            parallel=parallel is not False,
+            steps=self.steps,
+            form=form,
+        )
 
 
 def find_question(messages: Sequence[ChatMessage], field: str) -> Question:
@@ -271,8 +409,47 @@ def find_question(messages: Sequence[ChatMessage], field: str) -> Question:
         raise TooLarge(f"a message has {MAX_TEXT} characters at most", field=where)
     if len(found.media) > MAX_ATTACHMENTS:
         raise BadRequest(f"a message has {MAX_ATTACHMENTS} media at most", field=where)
-    ignored = tuple(f"{field}.{at}" for at, one in enumerate(messages) if one.role in _RULES)
-    return Question(found, _exchanges(messages[:place]), ignored)
+    wished = {f"{field}.{at}": text for at, one in enumerate(messages) if one.role in _RULES and (text := text_of(one.content))}
+    steps = _read_steps(messages, place + 1, field)
+    return Question(found, _exchanges(messages[:place]), join_wishes(wished.values(), field), tuple(wished), steps)
+
+
+def join_wishes(wishes: Iterable[str], field: str) -> str:
+    """A client's wishes as one text. Raises `TooLarge`."""
+    text = "\n\n".join(wishes)
+    if len(text) > MAX_CLIENT_TEXT:
+        raise TooLarge(f"what the system and the developer say has {MAX_CLIENT_TEXT} characters at most", field=field)
+    return text
+
+
+def _read_steps(messages: Sequence[ChatMessage], begin: int, field: str) -> tuple[ClientStep, ...]:
+    """The calls and results behind the question. Raises `BadRequest`: a result is missing, or is one of no call."""
+    steps: list[ClientStep] = []
+    open_calls: set[str] = set()
+    for at, one in enumerate(messages[begin:], begin):
+        where = f"{field}.{at}"
+        if one.role == "assistant" and one.tool_calls:
+            if open_calls:
+                raise BadRequest("a call before this message has no result", field=where)
+            calls = tuple(
+                ClientToolCall(id=call.id, name=call.function.name, arguments=call.function.arguments)
+                for call in one.tool_calls
+            )
+            open_calls = {call.id for call in calls}
+            steps.append(ClientStep(text=text_of(one.content)[:MAX_TEXT], calls=calls))
+        elif one.role == "tool":
+            if one.tool_call_id not in open_calls:
+                raise BadRequest("this is the result of no call before it", field=f"{where}.tool_call_id")
+            open_calls.discard(one.tool_call_id)
+            result = text_of(one.content)
+            if len(result) > MAX_TEXT:
+                raise TooLarge(f"a result has {MAX_TEXT} characters at most", field=where)
+            steps.append(ClientStep(text=result, result_of=one.tool_call_id))
+    if open_calls:
+        raise BadRequest("a call has no result: send a message of the role tool for each", field=field)
+    if len(steps) > MAX_CLIENT_STEPS:
+        raise TooLarge(f"a message has {MAX_CLIENT_STEPS} calls and results at most", field=field)
+    return tuple(steps)
 
 
 def _exchanges(messages: Sequence[ChatMessage]) -> tuple[tuple[str, str], ...]:
@@ -309,7 +486,13 @@ class QuestionSubmission:
 
     @asynccontextmanager
     async def asked(
-        self, who: Principal, agent: str, message: UserMessage, conversation: str | None, key: str | None
+        self,
+        who: Principal,
+        agent: str,
+        message: UserMessage,
+        conversation: str | None,
+        key: str | None,
+        client: ClientRequest | None = None,
     ) -> AsyncIterator[SubmittedTurn]:
         """The accepted turn of a question, for the length of a block.
 
@@ -323,7 +506,7 @@ class QuestionSubmission:
         if conversation is not None:
             given["conversation_id"] = conversation
         try:
-            async with self._turns.submitted(who, MessageGiven(**given), key) as turn:
+            async with self._turns.submitted(who, MessageGiven(**given), key, client) as turn:
                 yield turn
         except TurnRefused as refused:
             if refused.problem.field == "agent":

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, Field, StrictBool
+from pydantic import BaseModel, Discriminator, Field, StrictBool, Tag
 
 from phronesis_contracts import BadRequest, NotFound
-from phronesis_contracts.orchestrator import Turn, TurnStatus
+from phronesis_contracts.orchestrator import MAX_CLIENT_TOOLS, TOOL_NAME, ClientRequest, Turn, TurnStatus
 
 from ..turns.events import CHUNK
 from .errors import Extra, extra_of, fault_of, turn_error, usage_of
-from .questions import PERSON, ChatMessage
+from .questions import PERSON, ChatMessage, Content, Function, FunctionCalled, JsonObject, Question, SchemaForm, ToolCall
 
 _ID: Any = Field(min_length=1, max_length=64, json_schema_extra={"format": "response"})
 
@@ -26,17 +26,85 @@ class InputItem(ChatMessage):
     """Always `message`."""
 
 
+class CalledItem(BaseModel):
+    """A call of a client's tool, as a response gave it."""
+
+    type: Literal["function_call"]
+    """Always `function_call`."""
+    call_id: str = Field(min_length=1, max_length=100)
+    """The call's id."""
+    name: str = Field(pattern=TOOL_NAME)
+    """The function's name."""
+    arguments: str = Field(max_length=100_000)
+    """The arguments: a text that holds a JSON object."""
+
+    def message(self) -> ChatMessage:
+        call = ToolCall(id=self.call_id, function=FunctionCalled(name=self.name, arguments=self.arguments))
+        return ChatMessage(role="assistant", tool_calls=(call,))
+
+
+class ResultItem(BaseModel):
+    """What a call of a client's tool gave."""
+
+    type: Literal["function_call_output"]
+    """Always `function_call_output`."""
+    call_id: str = Field(min_length=1, max_length=100)
+    """The call that it is the result of."""
+    output: Content
+    """The result: a text, or parts of which the texts count."""
+
+    def message(self) -> ChatMessage:
+        return ChatMessage(role="tool", tool_call_id=self.call_id, content=self.output)
+
+
+def _item_kind(item: Any) -> str:
+    kind = item.get("type") if isinstance(item, dict) else getattr(item, "type", None)
+    return str(kind or "message")
+
+
+AnyItem = Annotated[
+    Annotated[InputItem, Tag("message")]
+    | Annotated[CalledItem, Tag("function_call")]
+    | Annotated[ResultItem, Tag("function_call_output")],
+    Discriminator(_item_kind),
+]
+
+
+class PlainText(BaseModel):
+    """Plain text."""
+
+    type: Literal["text"]
+    """Always `text`."""
+
+
+class SchemaFormat(SchemaForm):
+    """A JSON object of a schema."""
+
+    type: Literal["json_schema"]
+    """Always `json_schema`."""
+
+
 class TextConfig(BaseModel):
     """The form of the text."""
 
-    class Format(BaseModel):
-        """Plain text: the only form that an agent answers in."""
+    format: Annotated[PlainText | JsonObject | SchemaFormat, Field(discriminator="type")] | None = None
+    """The form; plain text where it is left out. The others take a language model."""
 
-        type: Literal["text"]
-        """Always `text`."""
 
-    format: Format | None = None
-    """The form; it is plain text."""
+class ResponseTool(Function):
+    """A tool of the client."""
+
+    type: Literal["function"]
+    """Always `function`."""
+
+
+class ResponseChosenTool(BaseModel):
+    """The tool that has to be called."""
+
+    type: Literal["function"]
+    """Always `function`."""
+    name: str = Field(pattern=TOOL_NAME)
+    """The function's name."""
 
 
 class ConversationRef(BaseModel):
@@ -53,7 +121,7 @@ class ResponseAsked(BaseModel):
     """The agent to ask, by name."""
     input: (
         Annotated[str, Field(min_length=1, json_schema_extra={"format": "not-blank"})]
-        | Annotated[tuple[InputItem, ...], Field(min_length=1, max_length=2_000, json_schema_extra={"contains": PERSON})]
+        | Annotated[tuple[AnyItem, ...], Field(min_length=1, max_length=2_000, json_schema_extra={"contains": PERSON})]
     )
     """The message: a text, or messages of which the last one of the user is answered."""
     stream: StrictBool | None = None
@@ -65,9 +133,13 @@ class ResponseAsked(BaseModel):
     conversation: ConversationRef | None = None
     """The conversation to go on with."""
     instructions: str | None = None
-    """Taken, and without effect: an agent has instructions of its own."""
-    tools: Annotated[tuple[Any, ...], Field(max_length=0)] | None = None
-    """Tools of the client; an agent calls its own alone, so the list has to be empty."""
+    """How to answer, below the agent's own instructions; up to 32,000 characters."""
+    tools: Annotated[tuple[ResponseTool, ...], Field(max_length=MAX_CLIENT_TOOLS)] | None = None
+    """Tools that the client runs itself. They take a language model that can call tools."""
+    tool_choice: Literal["none", "auto", "required"] | ResponseChosenTool | None = None
+    """Whether a tool may or has to be called, or which one has to be; `auto` where tools are given."""
+    parallel_tool_calls: StrictBool | None = None
+    """Whether one answer may make several calls; yes where it is left out."""
     text: TextConfig | None = None
     """The form of the text."""
     user: str | None = None
@@ -76,7 +148,26 @@ class ResponseAsked(BaseModel):
     """Values of the client's own, 512 characters each."""
 
     def messages(self) -> tuple[ChatMessage, ...]:
-        return (ChatMessage(role="user", content=self.input),) if isinstance(self.input, str) else self.input
+        """The input as a chat; calls that stand together are one message."""
+        if isinstance(self.input, str):
+            return (ChatMessage(role="user", content=self.input),)
+        found: list[ChatMessage] = []
+        for item in self.input:
+            one = item if isinstance(item, InputItem) else item.message()
+            if one.tool_calls and found and found[-1].tool_calls:
+                found[-1] = found[-1].model_copy(update={"tool_calls": found[-1].tool_calls + one.tool_calls})
+            else:
+                found.append(one)
+        return tuple(found)
+
+    def client(self, found: Question) -> ClientRequest | None:
+        choice = self.tool_choice
+        tool = choice.name if isinstance(choice, ResponseChosenTool) else None
+        format = self.text.format if self.text else None
+        form = None if format is None or isinstance(format, PlainText) else format.form()
+        return found.client(
+            self.tools or (), None if isinstance(choice, ResponseChosenTool) else choice, tool, self.parallel_tool_calls, form
+        )
 
 
 class OutputText(BaseModel):
@@ -105,6 +196,23 @@ class OutputMessage(BaseModel):
     """`in_progress` in the events of a stream, and `completed` otherwise."""
     content: tuple[OutputText, ...]
     """The one part with the reply's text."""
+
+
+class OutputCall(BaseModel):
+    """A call of one of the client's tools, for the client to make."""
+
+    id: str
+    """The item's id."""
+    type: Literal["function_call"] = "function_call"
+    """Always `function_call`."""
+    call_id: str
+    """The call's id, for the item that brings the result."""
+    name: str
+    """The function's name."""
+    arguments: str
+    """The arguments: a text that holds a JSON object."""
+    status: Literal["in_progress", "completed"] = "completed"
+    """`in_progress` in the events of a stream, and `completed` otherwise."""
 
 
 class CachedTokens(BaseModel):
@@ -178,14 +286,14 @@ class Response(BaseModel):
     """Always null."""
     model: str
     """The agent that answers."""
-    output: tuple[OutputMessage, ...] = ()
-    """The reply, once there is one."""
-    parallel_tool_calls: Literal[False] = False
-    """Always false."""
-    tool_choice: Literal["none"] = "none"
-    """Always `none`."""
-    tools: tuple[()] = ()
-    """Always empty."""
+    output: tuple[OutputMessage | OutputCall, ...] = ()
+    """The reply, or the client's tools to call first, once there is one."""
+    parallel_tool_calls: bool = True
+    """As the request said."""
+    tool_choice: Literal["none", "auto", "required"] | ResponseChosenTool = "auto"
+    """As the request said."""
+    tools: tuple[ResponseTool, ...] = ()
+    """The tools that came with the request; empty where it is looked up by its id."""
     conversation: ConversationRef
     """The conversation that it belongs to."""
     previous_response_id: str | None = None
@@ -226,13 +334,27 @@ def build_response(turn: Turn, body: ResponseAsked | None = None, ignored: tuple
         background=bool(body and body.background),
         error=ResponseError(code=fault.code, message=fault.message) if fault else None,
         model=turn.agent,
-        output=(_message(turn, turn.reply.user_response),) if turn.reply else (),
+        output=_output(turn),
+        parallel_tool_calls=body is None or body.parallel_tool_calls is not False,
+        tool_choice=(body and body.tool_choice) or "auto",
+        tools=(body and body.tools) or (),
         conversation=ConversationRef(id=turn.conversation_id),
         previous_response_id=body.previous_response_id if body else None,
         usage=_usage(turn) if turn.reply else None,
         metadata=(body.metadata if body else None) or {},
         phronesis=extra_of(turn, ignored),
     )
+
+
+def _output(turn: Turn) -> tuple[OutputMessage | OutputCall, ...]:
+    reply, id = turn.reply, turn.turn_id.replace("-", "")
+    if reply is None:
+        return ()
+    calls = tuple(
+        OutputCall(id=f"fc_{id}_{at}", call_id=call.id, name=call.name, arguments=call.arguments)
+        for at, call in enumerate(reply.tool_calls, 1)
+    )
+    return calls if calls and not reply.user_response else (_message(turn, reply.user_response), *calls)
 
 
 def _message(turn: Turn, text: str) -> OutputMessage:
@@ -265,22 +387,31 @@ class Lines:
     def ending(self, ended: Response) -> Iterator[bytes]:
         """The reply, in pieces and whole, and the end."""
         body = ended.model_dump(mode="json")
-        for item in body["output"]:
-            yield from self._item(item)
+        for place, item in enumerate(body["output"]):
+            yield from (self._call if item["type"] == "function_call" else self._item)(item, place)
         kind = {"completed": "completed", "cancelled": "incomplete"}.get(ended.status, "failed")
         yield self.line(f"response.{kind}", response=body)
 
-    def _item(self, item: dict[str, Any]) -> Iterator[bytes]:
+    def _call(self, item: dict[str, Any], index: int) -> Iterator[bytes]:
+        place, arguments = {"item_id": item["id"], "output_index": index}, item["arguments"]
+        empty = item | {"status": "in_progress", "arguments": ""}
+        yield self.line("response.output_item.added", output_index=index, item=empty)
+        for at in range(0, len(arguments), CHUNK):
+            yield self.line("response.function_call_arguments.delta", **place, delta=arguments[at : at + CHUNK])
+        yield self.line("response.function_call_arguments.done", **place, name=item["name"], arguments=arguments)
+        yield self.line("response.output_item.done", output_index=index, item=item)
+
+    def _item(self, item: dict[str, Any], index: int) -> Iterator[bytes]:
         part = item["content"][0]
-        place = {"item_id": item["id"], "output_index": 0, "content_index": 0}
+        place = {"item_id": item["id"], "output_index": index, "content_index": 0}
         empty = item | {"status": "in_progress", "content": []}
-        yield self.line("response.output_item.added", output_index=0, item=empty)
+        yield self.line("response.output_item.added", output_index=index, item=empty)
         yield self.line("response.content_part.added", **place, part=part | {"text": ""})
         for at in range(0, len(part["text"]), CHUNK):
             yield self.line("response.output_text.delta", **place, delta=part["text"][at : at + CHUNK], logprobs=[])
         yield self.line("response.output_text.done", **place, text=part["text"], logprobs=[])
         yield self.line("response.content_part.done", **place, part=part)
-        yield self.line("response.output_item.done", output_index=0, item=item)
+        yield self.line("response.output_item.done", output_index=index, item=item)
 
 
 def check_one_conversation(body: ResponseAsked) -> None:

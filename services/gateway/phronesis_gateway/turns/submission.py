@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
@@ -18,6 +19,7 @@ from phronesis_contracts.media import FETCH, FetchUrl
 from phronesis_contracts.orchestrator import (
     TURN,
     TURN_GET,
+    ClientRequest,
     Problem,
     SubmitTurn,
     TaskOrder,
@@ -131,8 +133,13 @@ class TurnService:
         self._accept_wait = accept_wait
 
     @asynccontextmanager
-    async def submitted(self, who: Principal, given: MessageGiven, key: str | None) -> AsyncIterator[SubmittedTurn]:
+    async def submitted(
+        self, who: Principal, given: MessageGiven, key: str | None, client: ClientRequest | None = None
+    ) -> AsyncIterator[SubmittedTurn]:
         """An accepted turn, for the length of a block in which its end can be waited for.
+
+        Args:
+            client: what the program that sends the message adds to it.
 
         Raises:
             BadRequest: the message is empty, or one of its addresses cannot be fetched.
@@ -151,7 +158,8 @@ class TurnService:
                 text=given.current_message_text or "",
                 media=await self._media(who, id, given.current_message_media),
                 agent=given.agent,
-                fingerprint=given.fingerprint,
+                fingerprint=given.fingerprint if client is None else _fingerprint(given, client),
+                client=client,
             )
             yield await self._accepted(who, id, submit, listener)
 
@@ -241,6 +249,10 @@ class TurnService:
                 raise
             log.warning("a turn could not be published again")
         return True
+
+
+def _fingerprint(given: MessageGiven, client: ClientRequest) -> str:
+    return hashlib.sha256(f"{given.fingerprint} {client.model_dump_json()}".encode()).hexdigest()
 
 
 class _Answers:

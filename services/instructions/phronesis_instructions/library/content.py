@@ -330,8 +330,14 @@ def read_agents() -> tuple[AgentContent, ...]:
 def _read_agent(folder: Traversable) -> AgentContent:
     profile = yaml.safe_load((folder / "profile.yaml").read_text("utf-8"))
     directives = folder / "directives"
+    # What an agent does for client programs it does as every other, unless its folder says otherwise.
+    shared = _read_texts(files("phronesis_instructions") / "content" / "client")
     content = AgentContent.model_validate(
-        {**profile, "prompts": _read_texts(folder), "directives": _read_texts(directives) if directives.is_dir() else {}}
+        {
+            **profile,
+            "prompts": shared | _read_texts(folder),
+            "directives": _read_texts(directives) if directives.is_dir() else {},
+        }
     )
     if content.agent != folder.name:
         raise ValueError(f"the folder {folder.name} holds the profile of {content.agent}")

@@ -13,7 +13,20 @@ from weakref import WeakValueDictionary
 from phronesis_bus import Call, News
 from phronesis_contracts import BadRequest, NotFound, Nothing, Principal, ServiceError, TooLarge
 from phronesis_contracts.deletions import Aged, ConversationDeleted, DropAged, PartErased, Purged, UserData
-from phronesis_contracts.media import MAX_UPLOAD, AcceptUpload, ExtractedText, FetchUrl, Media, MediaKind, MediaRef, TextRef
+from phronesis_contracts.media import (
+    MAX_UPLOAD,
+    AcceptUpload,
+    ExtractedText,
+    FetchUrl,
+    FileList,
+    FilePurpose,
+    ListFiles,
+    Media,
+    MediaKind,
+    MediaRef,
+    OpenedMedia,
+    TextRef,
+)
 
 from ..media import (
     LARGEST_REPLY,
@@ -56,7 +69,7 @@ class MediaHandlers:
         except NotFound:
             raise NotFound("no such upload") from None
         try:
-            media = await self._keep(call.who, data, request.name, request.claimed_type)
+            media = await self._keep(call.who, data, request.name, request.claimed_type, request.purpose)
         except BadRequest:
             await self._uploads.delete(request.upload)
             raise
@@ -70,6 +83,33 @@ class MediaHandlers:
 
     async def get(self, call: Call, request: MediaRef) -> Media:
         return (await self._store.find(call.who, request.media_id)).media()
+
+    async def files(self, call: Call, request: ListFiles) -> FileList:
+        """A page of the caller's media that have a purpose. Raises `NotFound`: the page's beginning is none of them."""
+        found = [one for one in await self._store.files(call.who) if request.purpose in (None, one.purpose)]
+        if request.oldest_first:
+            found.reverse()
+        if request.after is not None:
+            place = next((at for at, one in enumerate(found, 1) if one.id == request.after), None)
+            if place is None:
+                raise NotFound("no such medium", field="after")
+            found = found[place:]
+        page = found[: request.limit]
+        return FileList(files=tuple(one.media() for one in page), more=len(found) > len(page))
+
+    async def open(self, call: Call, request: MediaRef) -> OpenedMedia:
+        """Lay the bytes of a medium where the caller's side can take them."""
+        medium = await self._store.find(call.who, request.media_id)
+        download = uuid4().hex
+        await self._uploads.put(download, await self._store.content(medium))
+        return OpenedMedia(**medium.media().model_dump(), download=download)
+
+    async def delete(self, call: Call, request: MediaRef) -> Media:
+        """Remove a medium. What a conversation has read of it goes with that conversation."""
+        medium = await self._store.find(call.who, request.media_id)
+        await self._audit(call.who, "media.delete", {"media_id": medium.id, "name": medium.name})
+        await self._store.remove(medium)
+        return medium.media()
 
     async def extract_text(self, call: Call, request: TextRef) -> ExtractedText:
         return await self._text(call.who, request, MediaKind.DOCUMENT)
@@ -104,7 +144,9 @@ class MediaHandlers:
             limits=reading.limits,
         )
 
-    async def _keep(self, who: Principal, data: bytes, name: str, claim: str | None) -> Media:
+    async def _keep(
+        self, who: Principal, data: bytes, name: str, claim: str | None, purpose: FilePurpose | None = None
+    ) -> Media:
         if len(data) > MAX_UPLOAD:
             raise TooLarge(f"a file may have {MAX_UPLOAD} bytes")
         name = clean_name(name, "")
@@ -121,6 +163,7 @@ class MediaHandlers:
             size=len(data),
             sha256=digest,
             created=datetime.now(UTC),
+            purpose=purpose,
         )
         # Announced first: an entry too many is better than a medium that no entry tells of.
         await self._audit(who, "media.accept", {"media_id": medium.id, "name": medium.name, "type": type, "size": len(data)})

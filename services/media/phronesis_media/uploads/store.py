@@ -15,7 +15,8 @@ _TOGETHER = 16
 
 
 class MediaStore:
-    """The bucket `media`: `<tenant>/<id>` is the content, `<tenant>/<id>.json` the record.
+    """The bucket `media`: `<tenant>/<id>` is the content, `<tenant>/<id>.json` the record, and `<tenant>/files/<user>/<id>`
+    lists a medium that has a purpose.
 
     The text stands under the content's hash, so that the same file is read once in a tenant.
     """
@@ -27,6 +28,20 @@ class MediaStore:
         """Store content, then record: a medium is there from the moment its record is."""
         await self._bucket.put(f"{medium.tenant}/{medium.id}", data)
         await self._bucket.put(f"{medium.tenant}/{medium.id}.json", medium.model_dump_json().encode())
+        if medium.purpose is not None:
+            await self._bucket.put(_entry(medium), b"")
+
+    async def files(self, who: Principal) -> list[Stored]:
+        """The caller's media that have a purpose, the newest first."""
+        begin = f"{who.tenant}/files/{who.user}/"
+        ids = [name.removeprefix(begin) for name in await self._bucket.names() if name.startswith(begin)]
+        found = []
+        for id in ids:
+            try:
+                found.append(await self.find(who, id))
+            except NotFound:
+                continue  # it is being removed
+        return sorted(found, key=lambda medium: (medium.created, medium.id), reverse=True)
 
     async def find(self, who: Principal, media_id: str) -> Stored:
         """The caller's own medium. Raises `NotFound`: it does not exist, or is another's; the two cannot be told apart."""
@@ -63,7 +78,8 @@ class MediaStore:
         The text goes first, since the record names it, and once more for whoever was reading meanwhile.
         """
         name = f"{medium.tenant}/{medium.id}"
-        for gone in (text_object(medium), name, f"{name}.json", text_object(medium)):
+        entry = () if medium.purpose is None else (_entry(medium),)
+        for gone in (*entry, text_object(medium), name, f"{name}.json", text_object(medium)):
             await self._bucket.delete(gone)
 
     async def records(self, tenant: str, after: str = "") -> AsyncIterator[Stored]:
@@ -92,6 +108,10 @@ class MediaStore:
 def text_object(medium: Stored) -> str:
     """The object that holds the text: one for each tenant, content and type."""
     return f"{medium.tenant}/{medium.sha256}.{medium.type.rpartition('/')[2]}.text"
+
+
+def _entry(medium: Stored) -> str:
+    return f"{medium.tenant}/files/{medium.user}/{medium.id}"
 
 
 def is_medium_id(text: str) -> bool:

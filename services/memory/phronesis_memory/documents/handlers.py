@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
 from phronesis_bus import Bus, Call, serve, work_in_background
-from phronesis_contracts import BadRequest, documents
+from phronesis_contracts import BadRequest, NotFound, documents
 from phronesis_contracts.memory import ItemKind
 from phronesis_postgres import Database
+from phronesis_tokens import clean, count
 
 from ..embedding.queries import QueryVectors
 from ..indexes import make_search
@@ -92,6 +94,27 @@ class DocumentHandlers:
         [asked] = await self._embedder.embed_queries([request.query])
         found = await self._embedder.embed_texts(request.texts)
         return documents.ComparedTexts(cosines=tuple(round(float(vector @ asked), 6) for vector in found))
+
+    async def embed(self, call: Call, request: documents.EmbedTexts) -> documents.EmbeddedTexts:
+        """The vectors of texts. Nothing is stored.
+
+        Raises:
+            NotFound: another model is asked for.
+            BadRequest: vectors of another size are.
+            Unavailable: the model does not answer.
+        """
+        embedder = self._embedder
+        if request.model not in (None, embedder.model):
+            raise NotFound(f"there is no such model of vectors; there is {embedder.model}", field="model")
+        if request.dimensions not in (None, embedder.dimension):
+            raise BadRequest(f"vectors of {embedder.model} have {embedder.dimension} numbers", field="dimensions")
+        found = await embedder.embed_texts(request.texts)
+        return documents.EmbeddedTexts(
+            model=embedder.model,
+            dimensions=embedder.dimension,
+            vectors=tuple(base64.b64encode(vector.astype("<f4").tobytes()).decode() for vector in found),
+            tokens=await asyncio.to_thread(lambda: sum(count(clean(text)) for text in request.texts)),
+        )
 
     async def list(self, call: Call, request: documents.ListDocuments) -> documents.DocumentList:
         """What is attached to a conversation of the caller."""
@@ -174,5 +197,6 @@ async def serve_documents(
     await serve(bus, documents.KEEP_DOCUMENT, span("upsert_memory", STORE, handlers.keep))
     await serve(bus, documents.SEARCH_DOCUMENTS, span("search_memory", STORE, handlers.search))
     await serve(bus, documents.COMPARE_TEXTS, span("search_memory", STORE, handlers.compare))
+    await serve(bus, documents.EMBED_TEXTS, span("search_memory", STORE, handlers.embed))
     await serve(bus, documents.LIST_DOCUMENTS, span("search_memory", STORE, handlers.list))
     work_in_background(bus, "passages", embedding.step, wake)

@@ -15,7 +15,7 @@ from opentelemetry.trace import get_current_span
 from phronesis_contracts import ModelUnavailable, ServiceError
 from phronesis_contracts.answers import Analysis
 from phronesis_contracts.memory import AugmentedMemoryContext
-from phronesis_contracts.orchestrator import Directive, Source
+from phronesis_contracts.orchestrator import ClientToolCall, Directive, Source
 
 from ..models.parsing import parse_draft, salvage
 from ..models.prompts import new_mark
@@ -113,6 +113,8 @@ class LoopAnswer:
     """What the conversation is about from now on; as before where it is `None`."""
     reasoner: str = ""
     """Who answered, where that is another than the turn was begun with."""
+    tool_calls: tuple[ClientToolCall, ...] = ()
+    """Calls that the client has to make itself before there is an answer."""
 
 
 async def by_rules(running: TurnRun, turn: TurnContext) -> LoopAnswer:

@@ -137,7 +137,8 @@ SELECT c.id FROM (
     ) exchanges
 ) ending
 WHERE ending.digests = $4::text[] AND (NOT $5 OR cardinality($4::text[]) = (
-    SELECT count(*) FROM turns t WHERE t.conversation_id = c.id AND t.status = 'completed'))
+    SELECT count(*) FROM turns t WHERE t.conversation_id = c.id AND t.status = 'completed'
+        AND EXISTS (SELECT FROM messages m WHERE m.turn_id = t.id)))
 ORDER BY c.updated_at DESC LIMIT 1"""  # noqa: S608
 """Of the caller's hundred newest conversations with an agent."""
 # One round trip. Each part is a walk of the messages' primary key, and ends at its limit. What was said in place of a final

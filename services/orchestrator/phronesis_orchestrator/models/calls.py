@@ -15,6 +15,7 @@ from phronesis_bus.envelope import remaining
 from phronesis_bus.tracing import Tracing
 from phronesis_contracts import Message, ModelRateLimited, ModelUnavailable, ServiceError
 from phronesis_contracts.instructions import AgentProfile
+from phronesis_contracts.orchestrator import AnswerForm
 
 from ..ledger.usage import AskedModel, CallUsage, admission
 from .capabilities import Capabilities, CapabilityCache, schema_options
@@ -210,6 +211,10 @@ class ToolOffer:
     """As the chat API takes them."""
     closing: bool
     """Whether the model may call none any more, and has to answer."""
+    choice: Any = "auto"
+    """Which it has to call, as the chat API takes it."""
+    parallel: bool = True
+    """Whether one answer may make several calls."""
 
 
 class Calls:
@@ -248,6 +253,7 @@ class Calls:
         offer: ToolOffer | None = None,
         model: str | None = None,
         schema: dict[str, Any] | None = None,
+        form: AnswerForm | None = None,
     ) -> Answer[Value]:
         """Ask once, with patience.
 
@@ -256,6 +262,7 @@ class Calls:
             offer: the tools that may be called.
             model: in place of the purpose's own, where the turn's tier names one.
             schema: what the answer must fit, where that is not the same for every call of the purpose.
+            form: a client's form, which its prompt shows; the endpoint is held to it where it can be.
 
         Raises:
             CallFailed: no answer came.
@@ -269,7 +276,7 @@ class Calls:
         watch = CallTelemetry(self._tracing, self._client.provider, purpose, limits.max_tokens)
 
         async def attempt(left: float) -> Completion:
-            return await self._attempt(purpose, limits, build, room, offer, watch, time.monotonic() + left, schema)
+            return await self._attempt(purpose, limits, build, room, offer, watch, time.monotonic() + left, schema, form)
 
         try:
             tried = await self._patience[limits.model].run(attempt, limits.seconds, limits.tries, self._reserve)
@@ -300,6 +307,7 @@ class Calls:
         watch: CallTelemetry,
         due: float,
         schema: dict[str, Any] | None,
+        form: AnswerForm | None,
     ) -> Completion:
         """One try: with what the endpoint can do, in a size that the model holds, when its turn has come."""
         able = await self._able(limits.model, due)
@@ -309,7 +317,7 @@ class Calls:
             fitting = int(self._scales.get(limits.model, 1.0) * min(room, (able.context_tokens or room) - limits.max_tokens))
             messages = build(fitting)
             schema = schema or SCHEMAS.get(purpose)
-            options = self._options(purpose, limits, offer, able, fitting, schema)
+            options = self._options(purpose, limits, offer, able, fitting, schema, form)
             if not able.structured.enforces and schema is not None and offer is None:
                 messages = with_keys(messages, schema)
             call = ChatRequest(limits.model, messages, options, {STEP_HEADER: current_call.get() or purpose})
@@ -378,11 +386,17 @@ class Calls:
         able: Capabilities,
         room: int,
         schema: dict[str, Any] | None,
+        form: AnswerForm | None,
     ) -> dict[str, Any]:
         options: dict[str, Any] = {able.limit_field: limits.max_tokens}
         free = FREE_SCHEMAS.get(purpose) if able.structured.takes_free_schemas else None
         if offer is not None and not (offer.closing and free):
-            options |= {"tools": fit_tools(offer.definitions, room), "tool_choice": "none" if offer.closing else "auto"}
+            choice = "none" if offer.closing else offer.choice
+            options |= {"tools": fit_tools(offer.definitions, room), "tool_choice": choice}
+            if not offer.parallel:
+                options["parallel_tool_calls"] = False
+        elif form is not None:
+            options |= _form_options(able, form)
         elif schema is not None:
             options |= schema_options(able.structured, purpose, schema)
         elif free:
@@ -392,3 +406,11 @@ class Calls:
         if self._client.provider == "groq" and limits.model.startswith("openai/gpt-oss-"):
             options |= {"reasoning_effort": limits.effort, "include_reasoning": False}
         return options
+
+
+def _form_options(able: Capabilities, form: AnswerForm) -> dict[str, Any]:
+    """The options that ask for a client's form: its schema where the endpoint takes it as it is, else any object."""
+    takes = able.structured.takes_free_schemas or (form.strict and able.structured.enforces)
+    if form.schema_ is not None and takes:
+        return schema_options(able.structured, form.name, form.schema_)
+    return {"response_format": {"type": "json_object"}} if able.json_object else {}

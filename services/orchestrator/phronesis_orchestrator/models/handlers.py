@@ -1,13 +1,15 @@
-"""What is said of the models that turns are answered with."""
+"""What is said of the models that turns are answered with, and what is checked of a tenant's own agent before it is kept."""
 
 from __future__ import annotations
 
 import asyncio
 
 from phronesis_bus import Bus, Call, serve
+from phronesis_contracts.agents import KEEP_AGENT, PUBLISH_AGENT_TOOL, AgentPublished, AgentRefused, PublishAgent
 from phronesis_contracts.models import MODELS_GET_TOOL, GetModels, ModelAbilities, ModelsFound
 
 from ..settings import ModelSettings
+from ..turns.ports import Neighbours
 from .capabilities import CapabilityCache
 from .completions import TryFailed
 from .reasoner import Probed, Reasoner
@@ -58,3 +60,27 @@ async def _abilities(capabilities: CapabilityCache, model: str) -> ModelAbilitie
 async def serve_models(bus: Bus, reasoner: Reasoner, settings: ModelSettings) -> None:
     """Wire the handlers to the bus."""
     await serve(bus, MODELS_GET_TOOL, ModelHandlers(reasoner, settings).models)
+
+
+class AgentHandlers:
+    """Handlers of tenants' own agents: turns here have to be able to run them as they say. `reasoner`: what answers turns."""
+
+    def __init__(self, neighbours: Neighbours, reasoner: Reasoner) -> None:
+        self._neighbours, self._reasoner = neighbours, reasoner
+
+    async def publish(self, call: Call, request: PublishAgent) -> AgentPublished:
+        """Check an agent against this installation, and hand it to the owner of agents.
+
+        Raises:
+            AgentRefused: no such model is asked here.
+            ServiceError: what the owner answered.
+        """
+        # Without a language model nothing can be said of a name; the agent then works by rules.
+        if request.model is not None and isinstance(self._reasoner, Probed) and request.model not in self._reasoner.models:
+            raise AgentRefused(f"no such model is set up here; there are {', '.join(self._reasoner.models)}", field="model")
+        return await self._neighbours.ask(call.who, KEEP_AGENT, request, key=call.key)
+
+
+async def serve_agents(bus: Bus, neighbours: Neighbours, reasoner: Reasoner) -> None:
+    """Wire the handlers to the bus."""
+    await serve(bus, PUBLISH_AGENT_TOOL, AgentHandlers(neighbours, reasoner).publish)

@@ -13,7 +13,7 @@ from phronesis_bus.tracing import Tracing
 from phronesis_contracts import Message
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.memory import AugmentedMemoryContext
-from phronesis_contracts.orchestrator import Directive
+from phronesis_contracts.orchestrator import AnswerForm, ClientRequest, Directive
 from phronesis_tokens import count
 
 from ..agents.cognition.thought import LIGHT, Tier
@@ -49,7 +49,10 @@ from .parsing import (
 )
 from .prompts import (
     classify_messages,
+    client_definitions,
+    client_messages,
     final_messages,
+    form_messages,
     inquiry_messages,
     keys_of,
     opening_messages,
@@ -63,12 +66,14 @@ from .reasoner import (
     ComposedReply,
     Draft,
     Fault,
+    FormedAnswer,
     FormulatedPlan,
     Inquiry,
     IntentDecision,
     LookAhead,
     ModelSummary,
     Move,
+    ParseSaid,
     PlanQuestion,
     Reflection,
     RouteDecision,
@@ -315,6 +320,40 @@ class LanguageModel(ChatPlanner):
             return fill_prompt(turn, lambda agent: inquiry_messages(agent, turn, inquiry, room, fault))
 
         return await self._calls.ask("rewrite", build, self._of_rounds, parse_text(parse_draft), model=self._model(turn))
+
+    def refuses_tools(self, agent: AgentProfile) -> bool:
+        known = self.capabilities.known(agent.model if agent.model in self.models else self._models[Tier.QUALITY])
+        return known is not None and not known.tools
+
+    async def serve_client(
+        self,
+        turn: TurnContext,
+        client: ClientRequest,
+        memory: AugmentedMemoryContext | None,
+        parse: ParseSaid[Move],
+        fault: Fault | None = None,
+    ) -> Answer[Move]:
+        def build(room: int) -> Prompt:
+            return fill_prompt(turn, lambda agent: client_messages(agent, turn, client, memory, fault, room))
+
+        choice: Any = client.tool_choice
+        if choice == "call":
+            choice = {"type": "function", "function": {"name": client.tool}}
+        definitions = tuple(client_definitions(client))
+        offer = ToolOffer(definitions, closing=False, choice=choice, parallel=client.parallel) if client.offers else None
+        return await self._calls.ask(
+            "client", build, self._of_rounds, lambda done: parse(done.text, done.calls), offer, self._own(turn)
+        )
+
+    async def form(
+        self, turn: TurnContext, form: AnswerForm, draft: str, parse: ParseSaid[FormedAnswer], fault: Fault | None = None
+    ) -> Answer[FormedAnswer]:
+        def build(room: int) -> Prompt:
+            return fill_prompt(turn, lambda agent: form_messages(agent, turn, form, draft, fault, room))
+
+        return await self._calls.ask(
+            "form", build, self._of_rounds, lambda done: parse(done.text, done.calls), model=self._own(turn), form=form
+        )
 
     async def decide(self, turn: TurnContext) -> Answer[IntentDecision]:
         return await self._opening("intent", turn, parse_text(parse_decided))

@@ -24,6 +24,8 @@ Purpose = Literal[
     "task_report",
     "understand",
     "formulate",
+    "client",
+    "form",
 ]
 """What a model is called for."""
 PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
@@ -62,7 +64,13 @@ class CallLimits:
 Limits = Mapping[Purpose, CallLimits]
 _LIGHT: frozenset[Purpose] = frozenset({"router", "summarise", "learn", "intent", "preflight", "evaluate", "understand"})
 """Purposes of the light model, where the turn's tier names none."""
-_EFFORT: dict[Purpose, str] = {"final": "medium", "tools": "medium", "rewrite": "medium", "decompose": "medium"}
+_EFFORT: dict[Purpose, str] = {
+    "final": "medium",
+    "tools": "medium",
+    "rewrite": "medium",
+    "decompose": "medium",
+    "client": "medium",
+}
 _ONE_TRY: frozenset[Purpose] = frozenset(
     {"preflight", "decompose", "evaluate", "criticise", "task_report", "understand", "formulate"}
 )
@@ -87,12 +95,14 @@ _HOSTED_SECONDS: dict[Purpose, float] = {
     "task_report": 30.0,
     "understand": 5.0,
     "formulate": 7.0,
+    "client": 20.0,
+    "form": 20.0,
 }
 _HOSTED_TOKENS: dict[Purpose, int] = {
     purpose: 2_000 if purpose in _LIGHT and purpose != "learn" else ANSWER for purpose in PURPOSES
 }
 _LOCAL_SECONDS: dict[Purpose, float] = {
-    purpose: 420.0 if purpose in ("final", "tools", "rewrite", "decompose", "task_report", "learn") else 180.0
+    purpose: 420.0 if purpose in ("final", "tools", "rewrite", "decompose", "task_report", "learn", "client", "form") else 180.0
     for purpose in PURPOSES
 }
 _LOCAL_TOKENS: dict[Purpose, int] = {

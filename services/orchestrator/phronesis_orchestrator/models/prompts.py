@@ -16,6 +16,7 @@ from typing import Any
 
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.memory import AugmentedMemoryContext
+from phronesis_contracts.orchestrator import AnswerForm, ClientRequest
 from phronesis_tokens import clean, count, cut
 
 from ..conversations.history import PastMessage, PastTurn, Summary
@@ -28,6 +29,7 @@ from .templates import (
     Line,
     Parts,
     find_template,
+    find_wishes,
     fit_parts,
     placeholders,
     render,
@@ -119,6 +121,10 @@ _OF_PROVIDER = 100
 """Tokens that providers of gpt-oss put before a prompt: who the model is, the date, its channels, how hard to think."""
 _OF_REPAIR = 8
 """The share of a prompt that a broken answer shown for repair may take is one in so many, and what is wrong with it half."""
+_OF_WISHES = 8
+"""A client's wishes take at most one part in so many of a prompt."""
+CLIENT = "client"
+"""The block of a client's wishes."""
 _TRIES = 8
 """Times that a prompt is filled, each with less room: joined lines can have some tokens more than they have alone."""
 _STATEMENTS = {"memory_empty": "Nothing was found.", "memory_unasked": "Memory was not asked.", "none": "None."}
@@ -184,13 +190,82 @@ def opening_messages(
     return _messages(purpose, agent, turn, parts, fault, budget, mark=mark, mode=mode)
 
 
+def client_messages(
+    agent: AgentProfile,
+    turn: TurnContext,
+    client: ClientRequest,
+    memory: AugmentedMemoryContext | None,
+    fault: Fault | None,
+    budget: int,
+) -> list[ChatMessage]:
+    """The messages of a call that works with a client's tools, or of its repair, in about `budget` tokens.
+
+    Whatever the client sent stands in blocks: its tools' results, and what it says that the agent said.
+
+    Raises:
+        BadTemplate: a prompt is missing, or there is no room for a turn.
+    """
+    mark = new_mark(turn)
+    offered = tuple(client_definitions(client)) if client.offers else ()
+    inquiry = Inquiry("", "", offered, mark, client_rounds(client))
+    parts = {**prompt_parts(turn), "memory": memory_lines(memory)}
+    unfound = "memory_unasked" if memory is None else "memory_empty"
+    opened = _messages("client", agent, turn, parts, None, budget // (2 if budget < _SMALL else _OF_OPENING), unfound, mark)
+    closed = _closing(agent, inquiry, fault, budget // _OF_REPAIR, "client_repair")
+    sized = count(json.dumps(fit_tools(offered, budget)), budget)
+    room = budget - sized - prompt_size([*opened, *closed], "client", budget)
+    return [*opened, *_rounds(inquiry, room), *closed]
+
+
+def client_definitions(client: ClientRequest) -> list[dict[str, Any]]:
+    """A client's tools as the chat API takes them."""
+    return [
+        {
+            "type": "function",
+            "function": {
+                "name": tool.name,
+                "description": clean(tool.description),
+                "parameters": tool.parameters,
+                **({"strict": True} if tool.strict else {}),
+            },
+        }
+        for tool in client.tools
+    ]
+
+
+def client_rounds(client: ClientRequest) -> list[tuple[Move, tuple[CallResult, ...]]]:
+    """A client's calls as rounds: one without a result is told to have none, and a result of no call is left out."""
+    results = {step.result_of: step.text for step in client.steps if step.result_of is not None}
+    rounds = []
+    for step in client.steps:
+        if step.calls:
+            calls = tuple(ToolCall(name=call.name, arguments=call.arguments) for call in step.calls)
+            told = (results.get(call.id, "(The client sent no result.)") for call in step.calls)
+            found = tuple(CallResult(call, text, "rows") for call, text in zip(calls, told, strict=True))
+            rounds.append((Move(text="", calls=calls), found))
+    return rounds
+
+
+def form_messages(
+    agent: AgentProfile, turn: TurnContext, form: AnswerForm, draft: str, fault: Fault | None, budget: int
+) -> list[ChatMessage]:
+    """The messages of a call that puts an answer into a client's form, or of its repair. Raises `BadTemplate`."""
+    wanted = json.dumps(form.schema_, ensure_ascii=False) if form.schema_ else "Any JSON object."
+    mark = new_boundary(_content(turn, prompt_parts(turn)) + draft + wanted)
+    block = fence(mark, "form", cut(clean(wanted), budget // _OF_OPENING))
+    room = budget - count(block, budget) - _OF_MESSAGE
+    system, data, *repair = opening_messages("form", agent, turn, fault, room, mark, draft=draft)
+    return [system, {**data, "content": f"{data['content']}\n{block}"}, *repair]
+
+
 def new_mark(turn: TurnContext) -> str:
     """A boundary that stands nowhere in a turn."""
     return new_boundary(_content(turn, prompt_parts(turn)))
 
 
 def _content(turn: TurnContext, parts: Parts) -> str:
-    return "\n".join([turn.thought.plan, *(line.text for lines in parts.values() for line in lines)])
+    said = turn.client.model_dump_json() if turn.client else ""
+    return "\n".join([turn.thought.plan, said, *(line.text for lines in parts.values() for line in lines)])
 
 
 @cache
@@ -212,11 +287,18 @@ def _messages(
     template = template_with_notice(agent, purpose) if turn.thought.plan else find_template(agent, purpose)
     if purpose == "tools" and parts.get("draft") and (proposed := agent.prompts.get("proposal", "").strip()):
         template = f"{template.rstrip()}\n\n{proposed}"
+    wished = turn.client.instructions.strip() if turn.client else ""
+    if wished and (wishes := find_wishes(agent, purpose)):
+        template = f"{template.rstrip()}\n\n{wishes}"
+    else:
+        wished = ""
     parts = _select_parts(parts, placeholders(template))
     mark = mark or new_boundary(_content(turn, parts))
     plan = turn.thought.plan if "plan" in placeholders(template) else ""
     # The plan has a budget and an order of dropping of its own, so it stands as a whole.
     thought = [render_block(mark, "plan", [clean(plan)], "")] if plan else []
+    if wished:
+        thought.append(fence(mark, CLIENT, cut(clean(wished), budget // _OF_WISHES)))
     values = {**_values(purpose, agent, turn, mark, parts), "mode": mode, "plan": "(block plan)" if plan else "(none)"}
     ours, step = clean(agent.bootstrap), clean(render(template, values))
     repair = _repair(agent, fault, values, budget // _OF_REPAIR) if fault else []
@@ -416,9 +498,11 @@ def _typed(tool: dict[str, Any]) -> dict[str, Any]:
     return {**tool, "function": {**function, "parameters": parameters}}
 
 
-def _closing(agent: AgentProfile, inquiry: Inquiry, fault: Fault | None, limit: int) -> list[ChatMessage]:
+def _closing(
+    agent: AgentProfile, inquiry: Inquiry, fault: Fault | None, limit: int, repair: str = "repair"
+) -> list[ChatMessage]:
     if fault is not None:
-        asked = render(find_template(agent, "repair"), {"wrong": cut(clean(fault.wrong), limit // 2)})
+        asked = render(find_template(agent, repair), {"wrong": cut(clean(fault.wrong), limit // 2)})
         said = cut(clean(fault.said), limit)
         return [{"role": "assistant", "content": said}, {"role": "user", "content": clean(asked)}]
     if inquiry.closing:

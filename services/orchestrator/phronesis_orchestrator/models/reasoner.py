@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, Protocol, TypeVar, runtime_checkable
@@ -12,7 +13,7 @@ from phronesis_contracts import Message, ServiceError
 from phronesis_contracts.answers import DATA_MODES, Mode
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.memory import AugmentedMemoryContext
-from phronesis_contracts.orchestrator import Directive
+from phronesis_contracts.orchestrator import AnswerForm, ClientRequest, Directive
 
 from ..agents.cognition.thought import NO_THOUGHT, Thought, Tier, sanitize_line
 from ..conversations.history import NO_SUMMARY, PastMessage, PastTurn, Summary
@@ -119,6 +120,8 @@ class TurnContext:
     """What was thought about the message before the work on it."""
     focus: Focus = NO_FOCUS
     """What the conversation is about, as its last plan left it."""
+    client: ClientRequest | None = None
+    """What the program that sent the message adds to it; untrusted data."""
 
 
 class Reasoner(Protocol):
@@ -290,6 +293,47 @@ class Inquirer(Protocol):
 
     async def rewrite(self, turn: TurnContext, inquiry: Inquiry, fault: Fault) -> Answer[Draft]:
         """Write the final answer again, with what is wrong with the last one. It is offered no tool. Raises `CallFailed`."""
+
+
+class FormedAnswer(Message):
+    """An answer in the form that a client asks for."""
+
+    text: str = Field(min_length=1)
+    """One JSON object."""
+
+
+ParseSaid = Callable[[str, tuple[ToolCall, ...]], Value | Fault]
+"""Makes a value of what a model said and of the calls that it asks for."""
+
+
+@runtime_checkable
+class ClientServer(Protocol):
+    """A reasoner that can work for a client program: with the client's tools, and in the client's form."""
+
+    name: str
+
+    def refuses_tools(self, agent: AgentProfile) -> bool:
+        """Whether it is known that the model which answers for an agent takes no tools."""
+
+    async def serve_client(
+        self,
+        turn: TurnContext,
+        client: ClientRequest,
+        memory: AugmentedMemoryContext | None,
+        parse: ParseSaid[Move],
+        fault: Fault | None = None,
+    ) -> Answer[Move]:
+        """Call tools of the client, or answer from what they gave. Raises `CallFailed`.
+
+        Args:
+            memory: what retrieval handed back.
+            fault: the earlier answer to repair.
+        """
+
+    async def form(
+        self, turn: TurnContext, form: AnswerForm, draft: str, parse: ParseSaid[FormedAnswer], fault: Fault | None = None
+    ) -> Answer[FormedAnswer]:
+        """Put an answer into a form. Raises `CallFailed`."""
 
 
 ACTIONS = 3

@@ -63,11 +63,16 @@ OPTIONAL: Mapping[str, frozenset[str]] = {
     "understand": _WORK,
     "formulate": _WORK,
     "proposal": frozenset({"draft"}),
+    "client": _WORK | {"memory"},
+    "form": _WORK | {"draft"},
+    "client_repair": VALUES,
+    "client_instructions": frozenset(),
 }
 """Prompts that an agent may have: without `summarise` rules alone put older turns in short, without `learn` they alone draw
 facts from ended ones, without `intent` they alone say what a message is, and without the others nobody looks ahead, looks back,
-is told to look things up first, or is told what was noticed about the message. Where one of the last
-four is missing, rules plan the agent's tasks."""
+is told to look things up first, or is told what was noticed about the message. Where one of the four
+of tasks is missing, rules plan the agent's tasks. Without `client` it is offered no tools of a client's, without `form` it
+answers in no form of a client's, and without `client_instructions` it is not shown a client's wishes."""
 SCHEMAS: Mapping[str, dict[str, Any]] = {
     "router": ROUTED_SCHEMA,
     "final": COMPOSED_SCHEMA,
@@ -93,7 +98,7 @@ _DRAFTED = {
     },
     "required": ["answer"],
 }
-FREE_SCHEMAS: Mapping[str, dict[str, Any]] = {"tools": _DRAFTED, "rewrite": _DRAFTED}
+FREE_SCHEMAS: Mapping[str, dict[str, Any]] = {"tools": _DRAFTED, "rewrite": _DRAFTED, "client": _DRAFTED}
 """What an answer of a purpose without a strict schema must fit, for endpoints that take any schema."""
 
 _NOTICING = frozenset({"final", "tools"})
@@ -146,6 +151,15 @@ def find_template(agent: AgentProfile, purpose: str) -> str:
     if not template.strip():
         raise BadTemplate(f"{agent.agent} has no prompt {purpose!r}")
     return template
+
+
+_ADVISED = frozenset({"final", "tools", "classify", "client"})
+"""Purposes that write what is read, and are shown a client's wishes."""
+
+
+def find_wishes(agent: AgentProfile, purpose: str) -> str:
+    """What a prompt says of the block of a client's wishes; empty where it has none."""
+    return agent.prompts.get("client_instructions", "").strip() if purpose in _ADVISED else ""
 
 
 def template_with_notice(agent: AgentProfile, purpose: str) -> str:

@@ -371,8 +371,12 @@ class TurnRun:
 
     @contextmanager
     def live(self, agent: AgentProfile | None) -> Iterator[None]:
-        """For a block: the reply that a model writes in it is shown as it comes, where the agent's profile has that stage."""
-        if agent is None or STAGE_LIVE not in agent.stages:
+        """For a block: the reply that a model writes in it is shown as it comes, where the agent's profile has that stage.
+
+        A reply that is put into a client's form behind it is not what the client will read.
+        """
+        client = self.claim.request.client
+        if agent is None or STAGE_LIVE not in agent.stages or (client is not None and client.form is not None):
             yield
             return
         token = live_sink.set(self._live)

@@ -15,6 +15,8 @@ from phronesis_contracts.instructions import Released
 from phronesis_contracts.orchestrator import ListTurns, SubmitTurn, Turn, TurnProgress, TurnRef, Turns, turn_id
 from phronesis_contracts.service import KeyRevoked
 
+from ..agents.client import check_client_request
+from ..models.reasoner import RULES, Reasoner
 from ..settings import OrchestratorSettings
 from .ports import Neighbours, ShowProgress
 from .store import PostgresTurns
@@ -31,6 +33,7 @@ class TurnHandlers:
         accepted: called when a turn was accepted, to wake a worker.
         cancelled: called with the id of a cancelled turn, to stop it where it runs.
         released: called when instructions changed.
+        reasoner: what answers turns.
     """
 
     def __init__(
@@ -42,8 +45,10 @@ class TurnHandlers:
         accepted: Callable[[], None],
         cancelled: Callable[[str], None],
         released: Callable[[], None],
+        reasoner: Reasoner = RULES,
     ) -> None:
         self._turns, self._neighbours, self._settings, self._progress = turns, neighbours, settings, progress
+        self._reasoner = reasoner
         self._accepted, self._cancelled, self._released = accepted, cancelled, released
 
     async def turn(self, call: Call, request: SubmitTurn) -> None:
@@ -87,9 +92,11 @@ class TurnHandlers:
         if "\x00" in request.idempotency_key + (request.fingerprint or ""):
             raise BadRequest("the key holds a NUL character", field="idempotency_key")
         try:
-            await self._neighbours.agent(who, request.agent)
+            profile = await self._neighbours.agent(who, request.agent)
         except NotFound as error:
             raise BadRequest(f"there is no agent {request.agent!r}"[:200], field="agent") from error
+        if request.client is not None:
+            check_client_request(request.client, profile, self._reasoner)
         try:
             await asyncio.gather(*(self._neighbours.media(who, id) for id in request.media))
         except NotFound as error:
@@ -128,5 +135,6 @@ class TurnHandlers:
 
 
 def _hashed_bytes(request: SubmitTurn) -> bytes:
-    """A message as its hash is taken of: a turn that is no task has the hash that it had before there were tasks."""
-    return request.model_dump_json(exclude=None if request.task else {"task"}).encode()
+    """A message as its hash is taken of: a turn without a later field has the hash that it had before there was that field."""
+    later = {name for name in ("task", "client") if getattr(request, name) is None}
+    return request.model_dump_json(exclude=later).encode()

@@ -25,6 +25,7 @@ from phronesis_contracts.agents import AnswerSource
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.orchestrator import Reply, ToolOutcome, TurnProgress, TurnStatus, Usage
 
+from ..agents.client import serve_client
 from ..agents.cognition.preparation import detect_tone_and_intent, weigh_history
 from ..agents.cognition.state import Cognition
 from ..agents.context import (
@@ -203,6 +204,7 @@ class TurnRunner:
             media_text=media.text,
             summary=background.summary,
             focus=background.past.focus,
+            client=request.client,
         )
         if not request.text.strip() and not media.documents:
             error = UnsupportedMedia("no attachment of this message could be read", field="currentMessageMedia")
@@ -228,7 +230,9 @@ class TurnRunner:
                 asyncio.timeout(limit),
                 run_beside(carry_on_summary(running, reasoner, self._services.conversations, turn, past)),
             ):
-                answer = await loop(running, reasoner, turn)
+                answer = await (
+                    loop(running, reasoner, turn) if turn.client is None else serve_client(running, reasoner, turn, loop)
+                )
         except ServiceError as error:
             return Failed(TurnStatus.FAILED, problem_from_error(error))
         await running.show("answered")
@@ -242,10 +246,11 @@ class TurnRunner:
             sources=answer.sources if answer.sources is not None else list_sources(focus(turn), documents, answer.memory),
             usage=_usage(running, claim, turn),
             analysis=answer.analysis,
+            tool_calls=answer.tool_calls,
         )
         return Completed(
             reply,
-            turn.final_input,
+            "" if reply.tool_calls else turn.final_input,
             answer.directive,
             answer.reasoning,
             recalled=recalled_ids(answer.memory),

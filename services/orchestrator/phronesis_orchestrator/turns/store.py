@@ -86,20 +86,23 @@ UPDATE turns SET status = 'queued', worker = NULL, idle_claims = idle_claims - $
                  lease_until = CASE WHEN $3 > 0 THEN now() + make_interval(secs => $3) END
 WHERE id = $1 AND fence = $2 AND status = 'running'
 """
-# One statement, so that the end is one round trip between begin and commit.
+# One statement, so that the end is one round trip between begin and commit. A turn that ends in calls of a client's tools
+# ($14 is false) leaves no messages and is not learnt from: the turn that brings the results says the same message again.
 _COMPLETE = """
 WITH mine AS (
-    UPDATE turns SET status = 'completed', reply = $3, recalled = $12, ended_at = now(), lease_until = NULL, worker = NULL
+    UPDATE turns SET status = 'completed', reply = $3, recalled = $12, learnt = NOT $14, ended_at = now(), lease_until = NULL,
+        worker = NULL
     WHERE id = $1 AND fence = $2 AND status = 'running' AND lease_until > now()
     RETURNING id, conversation_id
 ), place AS (
-    UPDATE conversations SET next_message = next_message + 2, directive = $6, focus = coalesce($13, focus), updated_at = now()
+    UPDATE conversations SET next_message = next_message + CASE WHEN $14 THEN 2 ELSE 0 END, directive = $6,
+        focus = coalesce($13, focus), updated_at = now()
     FROM mine
     WHERE conversations.id = mine.conversation_id RETURNING conversations.id, next_message - 2 AS seq
 ), said AS (
     INSERT INTO messages (conversation_id, seq, turn_id, role, text)
-    SELECT place.id, place.seq, $1, 'user', $4 FROM place UNION ALL
-    SELECT place.id, place.seq + 1, $1, 'assistant', $5 FROM place
+    SELECT place.id, place.seq, $1, 'user', $4 FROM place WHERE $14 UNION ALL
+    SELECT place.id, place.seq + 1, $1, 'assistant', $5 FROM place WHERE $14
 ), stance AS (
     INSERT INTO directives (turn_id, conversation_id, directive, reasoning) SELECT $1, place.id, $6, $7 FROM place
 ), news AS (
@@ -209,6 +212,7 @@ class PostgresTurns:
                 *row,
                 list(end.recalled),
                 None if end.focus is None else end.focus.model_dump(mode="json"),
+                not end.reply.tool_calls,
             )
         if not ended:
             raise LostClaim(claim.turn_id)

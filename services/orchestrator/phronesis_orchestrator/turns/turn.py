@@ -126,10 +126,13 @@ def check_task_order(request: SubmitTurn) -> None:
     """Hold a turn to what a task may be.
 
     Raises:
-        BadRequest: it stands in a conversation that it would block, or carries media, or its goal is too long.
+        BadRequest: it stands in a conversation that it would block, or carries media or what a client adds, or its goal is too
+            long.
     """
     if request.task is None:
         return
+    if request.client is not None:
+        raise BadRequest("a background task takes no tools and no form of a client's", field="client")
     if request.conversation_id is not None:
         raise BadRequest("a background task has a conversation of its own", field="conversation_id")
     if request.media:

@@ -156,7 +156,7 @@ class RecentHistory:
         """Add a turn that ended well, if its conversation is kept."""
         key = (claim.who.tenant, claim.conversation_id)
         kept = self._of.get(key)
-        if kept is None or not isinstance(end, Completed):
+        if kept is None or not isinstance(end, Completed) or end.reply.tool_calls:
             return
         window = kept.past.window
         seq = window[-1].seq + 2 if window else 1
