@@ -22,6 +22,14 @@ ROWS: dict[str, dict[str, str]] = {
         "0001-keys": "\n".join((_key(1), _OUTBOX)),
         "0002-bus-keys": _key(2, ", bus, expires_at", ", true, now() + interval '1 day'"),
         "0003-tenants": _OUTBOX,
+        "0004-roles": "\n".join(
+            (
+                _key(3, ", access, agents", ", 'member', '{noor}'"),
+                _key(4, ", access, agents", ", 'owner', '{}'"),
+                _key(5, ", access, agents", ", 'reader', '{discuss,mind}'"),
+                _key(6),
+            )
+        ),
     },
     "instructions": {
         "0001-instructions": "\n".join(
@@ -231,6 +239,7 @@ ROWS: dict[str, dict[str, str]] = {
 _OF_BOB = f"conversation_id = {_id(2)}"
 REMOVED_BY_GOING_BACK: dict[str, dict[str, str]] = {
     "0002-bus-keys": {"keys": "bus"},
+    "0004-roles": {"keys": "access = 'reader'"},
     "0015-memories": {"items": "kind = 'message'"},
     "0002-deletions": {
         "conversations": f"id = {_id(2)}",
