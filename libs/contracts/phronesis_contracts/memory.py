@@ -405,14 +405,17 @@ class ForgottenMemory(Message):
 class RecallTool(Tool[RecallMemory, RecalledMemories]):
     """The tool that recalls, as models see it for several agents."""
 
-    def function(self, agent: Agent = Agent.NOOR) -> dict[str, Any]:
+    def function(self, who: Principal | None = None) -> dict[str, Any]:
         """The tool as a model's function, with the scopes that a model may name for a caller.
 
         Args:
-            agent: as which the caller acts. For `noor` there is no `global`, which it gets as a fallback alone.
+            who: the caller; somebody who may act as `noor` alone where it is left out. For such a caller there is no `global`,
+                which it gets as a fallback alone.
         """
         function = super().function()
-        named = RECALLED.get(agent, frozenset()) - ({Scope.GLOBAL} if agent is Agent.NOOR else set())
+        named = RECALLED[Agent.NOOR] if who is None else scopes_recalled(who)
+        if named == RECALLED[Agent.NOOR]:
+            named -= {Scope.GLOBAL}
         function["parameters"]["properties"]["scope"]["enum"] = [str(scope) for scope in Scope if scope in named]
         return function
 

@@ -7,7 +7,6 @@ from uuid import uuid4
 import pytest
 
 from phronesis_bus import News, follow
-from phronesis_contracts import Role
 from phronesis_contracts.orchestrator import Audited
 from phronesis_contracts.service import AUDITED, KEY_REVOKED, KeyRevoked
 from phronesis_gateway.auth.keys import new_secret
@@ -15,6 +14,7 @@ from phronesis_gateway.auth.store import read_first_key, store_first_key
 from phronesis_postgres import EVERY_TENANT, Database, PostgresSettings
 from tests.support.bus import eventually
 from tests.support.gateway import Holder, RunningGateway, gateway
+from tests.support.personas import Persona
 from tests.support.scripted_orchestrator import ScriptedOrchestrator
 from tests.support.servers import NatsServer, PostgresServer
 
@@ -24,7 +24,7 @@ KEYS = "/api/v1/keys"
 @pytest.fixture
 async def admin(api: RunningGateway) -> Holder:
     """An administrator of a tenant."""
-    return await api.holder(role=Role.ADMIN)
+    return await api.holder(**Persona.ADMIN.rights)
 
 
 async def test_a_key_is_made_used_and_revoked(api: RunningGateway, admin: Holder) -> None:
@@ -83,9 +83,9 @@ async def test_a_revoked_key_is_announced_and_audited(
     assert made["key"] not in str(audit)
 
 
-@pytest.mark.parametrize("role", sorted(set(Role) - {Role.ADMIN}))
-async def test_only_administrators_manage_keys(api: RunningGateway, role: Role) -> None:
-    holder = await api.holder(role=role)
+@pytest.mark.parametrize("role", sorted(set(Persona) - {Persona.ADMIN}))
+async def test_only_administrators_manage_keys(api: RunningGateway, role: Persona) -> None:
+    holder = await api.holder(**role.rights)
     answers = [
         await api.http.post(KEYS, json={"user": "bob"}, headers=holder.headers),
         await api.http.get(KEYS, headers=holder.headers),
@@ -95,7 +95,7 @@ async def test_only_administrators_manage_keys(api: RunningGateway, role: Role) 
 
 
 async def test_an_administrator_keeps_to_its_tenant_and_an_operator_does_not(api: RunningGateway, admin: Holder) -> None:
-    operator = await api.holder(role=Role.ADMIN, scopes=("operator",))
+    operator = await api.holder(**Persona.ADMIN.rights, scopes=("operator",))
     wanted = {"tenant": f"t-{uuid4().hex[:8]}", "user": "bob"}
     refused = await api.http.post(KEYS, json=wanted, headers=admin.headers)
     raised = await api.http.post(KEYS, json={"user": "bob", "scopes": ["operator"]}, headers=admin.headers)
@@ -117,7 +117,7 @@ async def test_an_administrator_keeps_to_its_tenant_and_an_operator_does_not(api
     ],
 )
 async def test_a_key_that_cannot_be_is_refused_with_its_field(api: RunningGateway, body: dict[str, str], field: str) -> None:
-    operator = await api.holder(role=Role.ADMIN, scopes=("operator",))
+    operator = await api.holder(**Persona.ADMIN.rights, scopes=("operator",))
     answer = await api.http.post(KEYS, json=body, headers=operator.headers)
     assert (answer.status_code, answer.json()["field"]) == (400, field)
 
@@ -142,7 +142,7 @@ async def test_a_request_without_a_good_key_is_refused(api: RunningGateway, head
 async def test_a_revocation_reaches_another_replica_within_seconds(
     api: RunningGateway, admin: Holder, ann: Holder, nats_server: NatsServer, database: PostgresSettings
 ) -> None:
-    operator = await api.holder(role=Role.ADMIN, scopes=("operator",))
+    operator = await api.holder(**Persona.ADMIN.rights, scopes=("operator",))
     async with gateway(nats_server, database) as other:
         assert (await other.http.get("/api/v1/tools", headers=ann.headers)).status_code == 200
         await api.http.delete(f"{KEYS}/{ann.who.key}", headers=operator.headers)

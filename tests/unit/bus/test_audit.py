@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from phronesis_bus import audit_entry
-from phronesis_contracts import Principal, Role
+from phronesis_contracts import Principal
 from phronesis_contracts.orchestrator import Audited
+from tests.support.personas import Persona
 
-ANN = Principal(tenant="acme", user="ann", role=Role.CURATOR)
+ANN = Principal(tenant="acme", user="ann", **Persona.CURATOR.rights)
 MARK = "hunter2-hunter2"
 SECRET_NAMES = ["api_key", "Authorization", "password", "PASSWORD", "bearer_token", "client_secret", "credentials"]
 values = st.recursive(

@@ -14,12 +14,13 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from phronesis_bus import Signer, Verifier, new_key
-from phronesis_contracts import Principal, Role, Unauthorized
+from phronesis_contracts import Principal, Unauthorized
 from tests.support.cases import for_each
+from tests.support.personas import Persona
 
 KEY = Ed25519PrivateKey.generate()
 SIGNER = Signer("gateway", KEY)
-ANN = Principal(tenant="acme", user="ann", role=Role.MAESTRO, department="it", scopes=("operator",), key="k1")
+ANN = Principal(tenant="acme", user="ann", **Persona.MAESTRO.rights, department="it", scopes=("operator",), key="k1")
 
 
 def verifier(**more: Any) -> Verifier:

@@ -10,13 +10,14 @@ import pytest
 
 from phronesis import Client, KeyInfo, Readiness, aio, batches, sync
 from phronesis.calls import account, memory
-from phronesis_contracts import BadRequest, NotFound, Role, TimedOut, TooLarge, TurnEnded, Unauthorized
+from phronesis_contracts import BadRequest, NotFound, TimedOut, TooLarge, TurnEnded, Unauthorized
 from phronesis_contracts.deletions import DeletionState
 from phronesis_contracts.media import MAX_UPLOAD
 from phronesis_contracts.memories import NewMemory
 from phronesis_contracts.memory import Forgotten, ItemKind, ProfileChanged, RecalledItem, RememberItem
 from phronesis_contracts.orchestrator import TurnStatus
 from tests.support.fake_gateway import FakeGateway, problem
+from tests.support.personas import Persona
 
 MESSAGES = "/api/v1/conversations/messages"
 
@@ -135,7 +136,7 @@ def test_tools_are_listed_and_called_by_name(client: Client) -> None:
 
 
 def test_keys_are_made_listed_and_revoked(client: Client) -> None:
-    made = client.keys.create("acme", "ann", Role.NOOR, ministry="energy")
+    made = client.keys.create("acme", "ann", Persona.NOOR, ministry="energy")
     assert made.key == f"phr_{made.id}"
     client.keys.revoke(made.id)
     [listed] = client.keys.list()
@@ -143,7 +144,7 @@ def test_keys_are_made_listed_and_revoked(client: Client) -> None:
         id=made.id,
         tenant="acme",
         user="ann",
-        role=Role.NOOR,
+        **Persona.NOOR.rights,
         ministry="energy",
         created_at=made.created_at,
         revoked_at=made.created_at,
