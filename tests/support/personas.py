@@ -36,7 +36,12 @@ class Persona(StrEnum):
     @property
     def text(self) -> str:
         """The same in words, as the audit trail has it."""
-        return Principal(tenant="t", user="u", **self.rights).rights
+        return self.principal.rights
+
+    @property
+    def principal(self) -> Principal:
+        """Such a caller, of any tenant."""
+        return Principal(tenant="t", user="u", **self.rights)
 
     def may(self, tool: Tool[Any, Any]) -> bool:
         """Whether such a caller may use a tool, as the contract states it."""

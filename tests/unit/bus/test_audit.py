@@ -26,7 +26,7 @@ values = st.recursive(
 
 def test_an_entry_says_who_did_what() -> None:
     assert audit_entry(ANN, "remember", {"limit": 3}) == Audited(
-        who="ann", role="curator", action="remember", outcome="done", code=None, arguments={"limit": 3}
+        who="ann", role="member (curator)", action="remember", outcome="done", code=None, arguments={"limit": 3}
     )
 
 

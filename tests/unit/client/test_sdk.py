@@ -10,7 +10,7 @@ import pytest
 
 from phronesis import Client, KeyInfo, Readiness, aio, batches, sync
 from phronesis.calls import account, memory
-from phronesis_contracts import BadRequest, NotFound, TimedOut, TooLarge, TurnEnded, Unauthorized
+from phronesis_contracts import BadRequest, NotFound, Role, TimedOut, TooLarge, TurnEnded, Unauthorized
 from phronesis_contracts.deletions import DeletionState
 from phronesis_contracts.media import MAX_UPLOAD
 from phronesis_contracts.memories import NewMemory
@@ -136,7 +136,7 @@ def test_tools_are_listed_and_called_by_name(client: Client) -> None:
 
 
 def test_keys_are_made_listed_and_revoked(client: Client) -> None:
-    made = client.keys.create("acme", "ann", Persona.NOOR, ministry="energy")
+    made = client.keys.create("acme", "ann", Role.MEMBER, ministry="energy", agents="noor")
     assert made.key == f"phr_{made.id}"
     client.keys.revoke(made.id)
     [listed] = client.keys.list()

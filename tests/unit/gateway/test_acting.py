@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phronesis_contracts import BadRequest, Forbidden, Principal
+from phronesis_contracts import Agent, BadRequest, Forbidden, Principal, Role
 from phronesis_contracts.principal import ELEVATED
 from phronesis_gateway.auth.keys import ACT_FOR_USERS, OPERATOR, READ, act_for, require_maker
 from tests.support.personas import Persona, persona_of
@@ -26,6 +26,17 @@ def test_the_principal_is_the_users_in_the_tenant_of_the_key_with_nothing_of_its
 @pytest.mark.parametrize("role", [Persona.ADMIN, *sorted(map(Persona, ELEVATED))])
 def test_no_user_gets_more_rights_than_a_member(role: Persona) -> None:
     assert persona_of(act_for(holder(role), "ada")) is Persona.NOOR
+
+
+def test_a_reader_acts_for_readers_alone() -> None:
+    reader = holder().model_copy(update={"role": Role.READER, "agents": (Agent.DISCUSS, Agent.MAESTRO)})
+    acted = act_for(reader, "ada")
+    assert (acted.role, acted.agents) == (Role.READER, (Agent.DISCUSS,))
+
+
+def test_of_several_agents_those_are_left_that_give_no_more_than_a_member_has() -> None:
+    several = holder().model_copy(update={"agents": (Agent.DISCUSS, Agent.EXECUTE, Agent.MIND)})
+    assert act_for(several, "ada").agents == (Agent.DISCUSS, Agent.MIND)
 
 
 def test_a_key_without_the_scope_acts_for_nobody() -> None:

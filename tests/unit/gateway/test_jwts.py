@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from phronesis_contracts import Principal, Unauthorized
+from phronesis_contracts import Agent, Principal, Role, Unauthorized
 from phronesis_gateway.auth.tokens import IssuerKeys, TokenVerifier
 from phronesis_gateway.settings import JwtSettings
 from tests.support.issuer import Issuer
@@ -54,6 +54,19 @@ async def test_the_names_of_the_claims_are_the_operators_choice(issuer: Issuer) 
     assert await read(token, issuer, tenant_claim="org", user_claim="login", role_claim="job") == Principal(
         tenant="acme", user="bob", **Persona.ADMIN.rights
     )
+
+
+@pytest.mark.parametrize("named", [["mind", "discuss"], "discuss mind"])
+async def test_a_token_states_a_role_and_agents_as_a_list_or_as_words(issuer: Issuer, named: object) -> None:
+    assert await read(at(issuer, role="reader", agents=named), issuer) == Principal(
+        tenant="acme", user="ann", role=Role.READER, agents=(Agent.DISCUSS, Agent.MIND)
+    )
+
+
+@pytest.mark.parametrize("claims", [{"role": "noor", "agents": ["maestro"]}, {"role": "member", "agents": ["root"]}])
+async def test_a_token_with_agents_that_there_are_not_speaks_for_nobody(issuer: Issuer, claims: dict[str, object]) -> None:
+    with pytest.raises(Unauthorized, match="not valid"):
+        await read(at(issuer, **claims), issuer)
 
 
 async def test_a_token_without_a_role_has_the_least(issuer: Issuer) -> None:

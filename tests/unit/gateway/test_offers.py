@@ -10,7 +10,18 @@ import pytest
 
 import phronesis_tokens as tokens
 from phronesis_bus import News
-from phronesis_contracts import SYSTEM_TENANT, Agent, Forbidden, NotFound, Principal, Retired, Risk, ServiceError, Unavailable
+from phronesis_contracts import (
+    SYSTEM_TENANT,
+    Agent,
+    Forbidden,
+    NotFound,
+    Principal,
+    Retired,
+    Risk,
+    Role,
+    ServiceError,
+    Unavailable,
+)
 from phronesis_contracts.catalog import TOOLS
 from phronesis_contracts.instructions import AgentProfile, Released
 from phronesis_contracts.tools import NAME_PREFIXES, legal_name, successor_name
@@ -104,6 +115,26 @@ async def test_a_role_without_a_list_has_the_tools_of_its_role_and_asks_nobody(r
     instructions = Instructions()
     found = {tool.name for tool in await offers(instructions).of(who(role))}
     assert (found, instructions.asked) == ({name for name, tool in TOOLS.items() if role.may(tool)}, 0)
+
+
+async def test_several_agents_have_the_lists_of_each_and_a_tool_that_none_of_them_may_use_is_forbidden() -> None:
+    both = Principal(tenant="acme", user="ann", agents=(Agent.DISCUSS, Agent.EXECUTE))
+    made = offers(Instructions({"discuss": ("semantic.search.v1", "task.create.v1"), "execute": ("task.update.v1",)}))
+    assert {tool.name for tool in await made.of(both)} == {"semantic.search.v1", "task.update.v1"}
+    await made.require(both, TOOLS["semantic.search.v1"])
+    await made.require(both, TOOLS["task.update.v1"])
+    for name in ("task.create.v1", "hybrid.search.v1"):
+        with pytest.raises(Forbidden, match="is not among the tools of the agent discuss, execute"):
+            await made.require(both, TOOLS[name])
+
+
+async def test_a_reader_is_offered_what_reads_of_its_agents_list() -> None:
+    reader = Principal(tenant="acme", user="ann", role=Role.READER, agents=(Agent.EXECUTE,))
+    made = offers(Instructions())
+    found = [tool.name for tool in await made.of(reader)]
+    assert found == [name for name in PROFILES["execute"] if TOOLS[name].risk is Risk.READ]
+    with pytest.raises(Forbidden, match=r"reader \(execute\) may not use task\.create\.v1"):
+        await made.require(reader, TOOLS["task.create.v1"])
 
 
 @pytest.mark.req("O-235", "O-405")

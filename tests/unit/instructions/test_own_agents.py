@@ -36,7 +36,7 @@ async def shipped() -> MemoryStore:
 async def refusal(role: Persona = Persona.ADMIN, **fields: Any) -> tuple[type[Exception], str | None, str]:
     packaged = (await shipped()).profiles
     with pytest.raises((AgentRefused, Forbidden)) as refused:
-        check_definition(own(**fields).definition, packaged, role)
+        check_definition(own(**fields).definition, packaged, role.principal)
     return type(refused.value), refused.value.field, refused.value.detail
 
 
@@ -66,7 +66,7 @@ async def test_nobody_gives_an_agent_a_tool_that_they_may_not_use_themselves() -
     assert (kind, field) == (Forbidden, "tools")
     assert "read_neo4j_cypher" in detail
     assert "recall," not in detail
-    check_definition(own(tools=["recall", "read_neo4j_cypher"]).definition, (await shipped()).profiles, Persona.ADMIN)
+    check_definition(own(tools=["recall", "read_neo4j_cypher"]).definition, (await shipped()).profiles, Persona.ADMIN.principal)
 
 
 BASE = AgentProfile(

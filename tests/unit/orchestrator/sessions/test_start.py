@@ -127,7 +127,7 @@ async def test_nothing_of_the_other_layers_is_asked_for_or_told() -> None:
 
 
 @pytest.mark.req("O-252")
-@pytest.mark.parametrize("role", sorted(READERS))
+@pytest.mark.parametrize("role", [Persona.ADMIN, *sorted(map(Persona, READERS))])
 async def test_every_agent_may_begin_a_session(role: Persona) -> None:
     found = await start(Stage(), caller(role))
     assert (found.warnings, len(found.foundation)) == ((), 2)

@@ -86,7 +86,7 @@ async def test_schemas_are_those_of_the_agent_s_list_that_its_role_may_call() ->
 
 
 @pytest.mark.req("O-331", "O-332")
-@pytest.mark.parametrize("role", sorted(READERS))
+@pytest.mark.parametrize("role", [Persona.ADMIN, *sorted(map(Persona, READERS))])
 async def test_without_a_list_they_are_those_of_the_role_within_the_reservation(role: Persona) -> None:
     stage, who = Stage(), caller(role)
     found = await WindowUsage(stage.sessions, Agents()).usage(who, AskUsage())
