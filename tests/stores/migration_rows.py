@@ -239,7 +239,6 @@ ROWS: dict[str, dict[str, str]] = {
 _OF_BOB = f"conversation_id = {_id(2)}"
 REMOVED_BY_GOING_BACK: dict[str, dict[str, str]] = {
     "0002-bus-keys": {"keys": "bus"},
-    "0004-roles": {"keys": "access IS NOT DISTINCT FROM 'reader'"},
     "0015-memories": {"items": "kind = 'message'"},
     "0002-deletions": {
         "conversations": f"id = {_id(2)}",

@@ -164,11 +164,15 @@ async def test_every_stored_key_becomes_the_key_of_an_administrator_or_of_a_memb
 @pytest.mark.parametrize("walk", ["gateway"], indirect=True)
 async def test_going_back_leaves_no_key_with_more_rights_than_it_had(walk: Walk) -> None:
     await walk.up("0004-roles")
-    rights = [("admin", "owner", ()), ("maestro", "member", ("maestro", "noor")), ("reader", "reader", ("noor",))]
+    rights = [("admin", "owner", ()), ("maestro", "member", ("maestro", "noor")), ("noor", "reader", ("noor",))]
     await walk.connection.executemany(
         'INSERT INTO keys (id, tenant, "user", role, access, agents, hash, prefix) '
         "VALUES (gen_random_uuid(), 'acme', 'ann', $1, $2, $3, sha256($1::text::bytea), 'phr_')",
         rights,
     )
     await walk.down("0003-tenants")
-    assert [row["role"] for row in await walk.connection.fetch("SELECT role FROM keys ORDER BY role")] == ["admin", "maestro"]
+    assert [row["role"] for row in await walk.connection.fetch("SELECT role FROM keys ORDER BY role")] == [
+        "admin",
+        "maestro",
+        "noor",
+    ]

@@ -86,6 +86,19 @@ async def test_a_key_is_stored_with_the_role_that_the_version_before_reads(
     assert await api.store.is_elevated(holder.who.tenant, holder.who.user) == persona.principal.elevated
 
 
+async def test_to_the_version_before_a_reader_is_a_member_whose_key_may_only_read(
+    api: RunningGateway, admin: Holder, database: PostgresSettings
+) -> None:
+    body = {"user": "bob", "role": "reader", "agents": ["noor", "maestro"], "scopes": ["audit"]}
+    operator = await api.holder(**Persona.ADMIN.rights, scopes=("operator",), tenant=admin.who.tenant)
+    made = (await api.http.post(KEYS, json=body, headers=operator.headers)).json()
+    async with Database.open(database, "gateway") as store, store.connection(EVERY_TENANT) as connection:
+        row = await connection.fetchrow("SELECT role, scopes FROM keys WHERE id = $1", UUID(made["id"]))
+    assert tuple(row or ()) == ("maestro", ["audit", "phronesis:read"])
+    assert (made["role"], made["scopes"]) == ("reader", ["audit", "phronesis:read"])
+    assert await api.store.is_elevated(admin.who.tenant, "bob")
+
+
 async def test_the_keys_of_owners_are_made_and_revoked_by_owners(api: RunningGateway, admin: Holder) -> None:
     owner = await api.holder(role=Role.OWNER, agents=(), tenant=admin.who.tenant)
     wanted = {"user": "bob", "role": "owner"}

@@ -26,6 +26,7 @@ from .keys import (
     PREFIX_LENGTH,
     Key,
     hash_secret,
+    narrow_reader,
     new_secret,
     require_bus_maker,
     require_maker,
@@ -167,7 +168,8 @@ class _KeyManager:
             await audit_refusal(self._bus, who, "keys.create", given.model_dump(mode="json"), error)
             raise
         secret = new_secret()
-        stated: dict[str, Any] = given.model_dump() | {"tenant": tenant}
+        scopes = narrow_reader(given.role, given.scopes)
+        stated: dict[str, Any] = given.model_dump() | {"tenant": tenant, "scopes": scopes}
         key = Key(id=str(uuid4()), prefix=secret[:PREFIX_LENGTH], created_at=datetime.now(UTC), **stated)
         await self._store.add(key, hash_secret(secret), who)
         return KeyMade(**asdict(key), key=secret)

@@ -163,6 +163,15 @@ WRITE = "phronesis:write"
 SCOPES = (READ, WRITE)
 
 
+def narrow_reader(role: Role, scopes: tuple[str, ...]) -> tuple[str, ...]:
+    """The scopes of a key with `role`: of a reader's those that let it read alone in the version before, too, which knows no
+    readers.
+    """
+    if role is not Role.READER:
+        return scopes
+    return (*(scope for scope in scopes if scope not in SCOPES), READ)
+
+
 class InsufficientScope(Forbidden):
     """The key or the token is narrower than what was asked with it; `WRITE` would do."""
 

@@ -19,7 +19,7 @@ from phronesis_contracts.principal import ADMINISTRATORS, ELEVATED, find_old_rol
 from phronesis_contracts.service import AUDITED, KEY_REVOKED, KeyRevoked
 from phronesis_postgres import EVERY_TENANT, Connection, Database, reach_of, write_news
 
-from .keys import ACT_FOR_USERS, OPERATOR, PREFIX_LENGTH, Key, hash_secret, is_secret
+from .keys import ACT_FOR_USERS, OPERATOR, PREFIX_LENGTH, Key, hash_secret, is_secret, narrow_reader
 from .ports import KeyStore
 
 _COLUMNS = (
@@ -125,9 +125,19 @@ async def _audit_entry(connection: Connection, by: Principal, action: str, key: 
 
 
 def _row_of(key: Key, hash: bytes) -> tuple[Any, ...]:
-    # `role` is for copies of the version before, which may run beside this one.
-    rights = (find_old_role(key.role, key.agents), key.role.value, [agent.value for agent in key.agents])
-    owner = (UUID(key.id), key.tenant, key.user, *rights, key.department, key.ministry, list(key.scopes))
+    # `role` is for copies of the version before, which may run beside this one; to them a reader is a member with the scope to
+    # read alone.
+    old = find_old_role(Role.MEMBER if key.role is Role.READER else key.role, key.agents)
+    rights = (old, key.role.value, [agent.value for agent in key.agents])
+    owner = (
+        UUID(key.id),
+        key.tenant,
+        key.user,
+        *rights,
+        key.department,
+        key.ministry,
+        list(narrow_reader(key.role, key.scopes)),
+    )
     return (*owner, hash, key.prefix, key.created_at, key.bus, key.expires_at)
 
 
