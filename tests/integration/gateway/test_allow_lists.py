@@ -108,7 +108,7 @@ async def test_a_call_outside_the_list_is_refused_by_both_faces_and_audited(
     assert problem["detail"] == by_http.json()["detail"] == "insight.search.v1 is not among the tools of the agent discuss"
     mine = [entry for subject, entry in published if subject == AUDITED["gateway"].on(holder.who.tenant)]
     assert [(entry["action"], entry["role"], entry["outcome"], entry["code"], entry["arguments"]) for entry in mine] == [
-        ("insight.search.v1", "discuss", "refused", "forbidden", {"query": "q"})
+        ("insight.search.v1", Persona.DISCUSS.text, "refused", "forbidden", {"query": "q"})
     ] * 2
 
 
