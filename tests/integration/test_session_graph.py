@@ -197,7 +197,7 @@ async def whole(agents: Agents, layer: Layer) -> int:
 async def test_no_node_of_another_layer_is_in_a_session(agents: Agents) -> None:
     await small(agents)
     await agents.create("strategy", "plan")
-    await agents.create("insight", "idea", **Persona.MIND.rights)
+    await agents.create("insight", "idea", role=Persona.MIND)
     found = await agents.start()
     assert {node.id for node in (*found.foundation, *found.vision)} == {"candour", "no-secrets", "answers"}
 
@@ -226,7 +226,7 @@ async def test_writes_of_two_agents_each_drop_what_they_touch(agents: Agents) ->
     await small(agents)
     await agents.update("candour", summary="Say what is so.")
     assert await agents.dropped({"foundation"}) == {"foundation"}
-    await agents.update("write", **Persona.EXECUTE.rights, fields={"effortHours": 5})
+    await agents.update("write", role=Persona.EXECUTE, fields={"effortHours": 5})
     assert await agents.dropped({"workload"}) == {"workload"}
     found = await agents.start()
     assert found.workload is not None

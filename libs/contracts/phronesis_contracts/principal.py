@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Self, cast
 
 from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
+    ModelWrapValidatorHandler,
     SerializerFunctionWrapHandler,
     StringConstraints,
     ValidationInfo,
@@ -142,12 +143,15 @@ class Principal(BaseModel):
     inbox: str | None = None
     """For an outside system: the prefix that its reply subjects must have. `None` for the platform's own services."""
 
-    @model_validator(mode="before")
+    @model_validator(mode="wrap")
     @classmethod
-    def _read(cls, stated: Any) -> Any:
-        if isinstance(stated, Mapping) and "access" in stated:
-            return {**stated, "role": stated["access"]}
-        return translate_old_role(stated)
+    def _read(cls, stated: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
+        if not isinstance(stated, Mapping) or "access" not in stated:
+            return read(translate_old_role(stated))
+        made = read({**stated, "role": stated["access"]})
+        if stated.get("role") != find_old_role(made.role, made.agents):
+            raise ValueError("role and access do not fit")
+        return made
 
     @model_serializer(mode="wrap")
     def _write(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:

@@ -122,6 +122,10 @@ def test_somebody_of_whom_nothing_is_stated_is_a_member_who_may_act_as_noor() ->
         {"role": "admin", "access": "root"},
         {"role": "admin", "access": None},
         {"role": "admin", "access": "maestro"},
+        {"role": "root", "access": "member", "agents": ["noor"]},
+        {"role": "noor", "access": "admin"},
+        {"role": "noor", "access": "member", "agents": ["maestro"]},
+        {"access": "admin"},
     ],
 )
 def test_what_is_no_role_or_no_agent_is_refused(stated: dict[str, Any]) -> None:
