@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 
 from phronesis_bus import Bus, Call, News, follow, revoke, serve, show, take
-from phronesis_contracts import Principal
+from phronesis_contracts import Agent, Principal, Role
 from phronesis_contracts.memory import RECALL_TOOL, Recall, Recalled
 from phronesis_contracts.orchestrator import PROGRESS, TURN, Audited, SubmitTurn, TurnProgress
 from phronesis_contracts.service import AUDITED
@@ -242,6 +242,17 @@ async def test_a_tool_that_its_role_may_not_use_has_no_subject_for_it(services: 
             await system.nats.publish("behind", b"")
             await eventually(lambda: system.refused('"behind"'), within=5)
             assert system.refused("graph.v1.upsert") is not may
+
+
+async def test_a_reader_has_the_subjects_of_tools_that_read_and_none_for_turns(
+    services: dict[str, Bus], server: NatsServer
+) -> None:
+    who, made = access(services["gateway"], role=Role.READER, agents=(Agent.CURATOR, Agent.NOOR))
+    async with outside(server, who, made) as system:
+        for subject in (turns_of(who), f"rpc.{who.tenant}.graph.v1.upsert", f"rpc.{who.tenant}.memory.v1.recall", "behind"):
+            await system.nats.publish(subject, b"{}", headers=system.headers)
+        await eventually(lambda: system.refused('"behind"'), within=5)
+        assert [system.refused(part) for part in (turns_of(who), "graph.v1.upsert", "memory.v1.recall")] == [True, True, False]
 
 
 async def test_a_spoofed_reply_subject_makes_the_broker_say_nothing_to_it(tmp_path: Path) -> None:
