@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from phronesis_contracts import Principal, Unavailable
+from phronesis_contracts import Principal, Role, Unavailable
 from phronesis_contracts.approvals import ApprovalStatus
 from phronesis_contracts.constitution.insight import CHECK_POLICY, WHY
 from phronesis_contracts.constitution.search import SEMANTIC_SEARCH

@@ -369,7 +369,7 @@ async def test_an_admin_overrides_a_rule_for_one_write_with_a_reason_that_is_aud
 async def test_nobody_but_an_admin_overrides_a_rule(graph: Constitution) -> None:
     await graph.node("guardrail", title="No overtime", trigger="effortHours > 40", severity="high")
     with pytest.raises(Forbidden) as caught:
-        await graph.by(Role.EXECUTE).create("task", title="Sandbags", effortHours=60, override="the river is rising")
+        await graph.by(Persona.EXECUTE).create("task", title="Sandbags", effortHours=60, override="the river is rising")
     assert caught.value.field == "override"
     assert [node for node in await graph.nodes() if node.type == "task"] == []
 

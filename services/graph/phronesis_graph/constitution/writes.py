@@ -147,8 +147,8 @@ def tool_digest(name: str, request: Message) -> str:
 
 
 def _check_override(call: Call, request: writes.NodeWrite) -> None:
-    if request.override is not None and call.who.role is not Role.ADMIN:
-        raise Forbidden("only an admin overrides a rule, with a reason", field="override")
+    if request.override is not None and not call.who.administers:
+        raise Forbidden("only an administrator overrides a rule, with a reason", field="override")
 
 
 def _overridden(result: NodeWritten) -> dict[str, Any]:
