@@ -10,11 +10,11 @@ from time import perf_counter
 from typing import Any
 from uuid import uuid4
 
-from phronesis_contracts import Role
 from tests.chaos.stack import ChaosStack
 from tests.support import mcp
 from tests.support.faces import REFUSED, Face, callers
 from tests.support.people import Person, town
+from tests.support.personas import Persona
 
 from .load import Connection, Timed, measure
 from .progress import say
@@ -69,7 +69,7 @@ async def section(quick: bool) -> list[str]:
     async with (
         running() as stack,
         town(stack.url, stack.key) as people,
-        callers(people, stack.url, Role.MAESTRO, one_user=True) as by,
+        callers(people, stack.url, Persona.MAESTRO, one_user=True) as by,
     ):
         person = by["rest"].person
         for start in range(0, _FACTS, 20):

@@ -18,8 +18,9 @@ from uuid import uuid4
 import asyncpg
 
 from phronesis_bus import Bus, connect, tell
-from phronesis_contracts import Principal, Role
+from phronesis_contracts import Principal
 from phronesis_contracts.orchestrator import TURN, SubmitTurn, TaskOrder
+from tests.support.personas import Persona
 from tests.support.servers import NatsServer, PostgresServer
 
 from .pairs import started
@@ -85,7 +86,7 @@ async def ran(front: Bus, session: asyncpg.Connection, process: Orchestrator, sh
     """
     names = {name: f"{name}-{uuid4().hex[:8]}" for name in shares}
     for name, count in shares.items():
-        who = Principal(tenant=names[name], user="ann", role=Role.MAESTRO)
+        who = Principal(tenant=names[name], user="ann", **Persona.MAESTRO.rights)
         for number in range(count):
             order = SubmitTurn(idempotency_key=uuid4().hex, text=f"Look at part {number}", agent="nova", task=TaskOrder())
             await tell(front, who, TURN, order)

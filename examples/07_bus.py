@@ -1,6 +1,6 @@
 """An outside system on the bus, with nats-py alone: it calls tools, hands a turn in, follows it, and reads its reply.
 
-    phronesis keys create --for bus --tenant local --user example --role noor --json > outside.json
+    phronesis keys create --for bus --tenant local --user example --agent noor --json > outside.json
     python examples/07_bus.py outside.json
 
 Without a file it makes itself a key on the stack of this machine.
@@ -20,7 +20,7 @@ from nats.errors import NoRespondersError, TimeoutError
 
 TURNS = UUID("6d0a1c9e-53b7-5f0e-9b51-6b1f8e8d4a77")
 CREATE = [sys.executable, "-m", "phronesis", "keys", "create", "--for", "bus", "--json"]
-CREATE += ["--tenant", "local", "--user", "example", "--role", "noor", "--days", "1"]
+CREATE += ["--tenant", "local", "--user", "example", "--agent", "noor", "--days", "1"]
 
 
 async def ask(broker: Client, key: dict, what: str, body: dict, seconds: float = 20, **headers: str) -> dict:

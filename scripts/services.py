@@ -33,7 +33,7 @@ def _page() -> str:
             "## Tools",
             "",
             *_table(
-                ("tool", "subject", "risk", "roles", "input", "output", "purpose"),
+                ("tool", "subject", "risk", "agents", "input", "output", "purpose"),
                 (_tool(tool) for tool in sorted(TOOLS.values(), key=lambda tool: tool.name)),
             ),
             "",
@@ -83,10 +83,10 @@ def _model(model: type[Any]) -> str:
 
 
 def _tool(tool: Tool[Any, Any]) -> tuple[str, ...]:
-    roles = "all" if tool.roles == EVERYONE else ", ".join(sorted(tool.roles))
+    agents = "all" if tool.agents == EVERYONE else ", ".join(sorted(tool.agents)) or "administrators alone"
     risk = tool.risk.name.lower() + (", irreversible" if tool.irreversible else "")
     rpc = tool.rpc
-    return (f"`{tool.name}`", f"`{rpc.subject}`", risk, roles, _model(rpc.input), _model(rpc.output), tool.description)
+    return (f"`{tool.name}`", f"`{rpc.subject}`", risk, agents, _model(rpc.input), _model(rpc.output), tool.description)
 
 
 def _question(rpc: Rpc[Any, Any]) -> tuple[str, ...]:

@@ -22,11 +22,12 @@ from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
-from phronesis_contracts import Principal, Role
+from phronesis_contracts import Principal
 from phronesis_memory.app import assemble
 from phronesis_memory.settings import MemorySettings
 from phronesis_memory.words.store import PostgresTexts
 from phronesis_postgres import EVERY_TENANT, Database
+from tests.support.personas import Persona
 from tests.support.servers import PostgresServer
 
 from .corpus import USER, Corpus
@@ -42,7 +43,7 @@ async def measure(splits: list[Split], vectors: Path | None) -> dict[Split, list
     said: dict[str, list[str]] = defaultdict(list)
     for draft in corpus.drafts():
         said[draft.external_id or ""].append(draft.whole)
-    who = Principal(tenant=f"quality-{uuid4().hex[:8]}", user=USER, role=Role.MAESTRO)
+    who = Principal(tenant=f"quality-{uuid4().hex[:8]}", user=USER, **Persona.MAESTRO.rights)
     settings = MemorySettings(stage_seconds=30)
     with tempfile.TemporaryDirectory(prefix="phronesis-quality-") as folder:
         server = PostgresServer(Path(folder))

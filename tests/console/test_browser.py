@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from phronesis_contracts import Role
 from tests.console.answers import CHARTS, GAPS, RATINGS
 from tests.support.browser import Page
 from tests.support.gateway import Holder, RunningGateway
+from tests.support.personas import Persona
 from tests.support.scripted_orchestrator import ScriptedOrchestrator
 
 pytestmark = pytest.mark.timeout(1_000)
@@ -20,7 +20,7 @@ async def sign_in(page: Page, holder: Holder) -> None:
     """Sign in with a key, by the keyboard alone."""
     await page.fill("Your key", holder.secret)
     await page.enter("Your key")
-    assert await page.text("header .who") == f"{holder.who.user} · {holder.who.tenant} · {holder.who.role}"
+    assert await page.text("header .who") == f"{holder.who.user} · {holder.who.tenant} · {holder.who.rights}"
 
 
 async def ask(page: Page, question: str) -> None:
@@ -154,7 +154,7 @@ async def test_a_conversation_is_read_again_with_its_charts_and_deleted(page: Pa
 
 async def test_a_revoked_key_ends_the_session(page: Page, ann: Holder, api: RunningGateway) -> None:
     await sign_in(page, ann)
-    admin = await api.holder(tenant=ann.who.tenant, role=Role.ADMIN)
+    admin = await api.holder(tenant=ann.who.tenant, **Persona.ADMIN.rights)
     revoked = await api.http.delete(f"/api/v1/keys/{ann.who.key}", headers=admin.headers)
     assert revoked.is_success
     await page.fill("Message", "Am I still here?")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from phronesis_bus.topology import consumers, streams
-from phronesis_contracts import Event, ServiceError
+from phronesis_contracts import EVERYONE, Event, ServiceError
 from phronesis_contracts.catalog import ASKS, EVENTS, JOBS, OUTS, RPCS, TOOLS
 from phronesis_contracts.constitution.registry import TYPES
 from phronesis_contracts.errors import codes
@@ -59,7 +59,7 @@ def test_questions_go_one_way_only() -> None:
 def test_a_tool_is_known_by_one_name_and_owned_by_the_service_of_its_subject() -> None:
     assert all(key == tool.name for key, tool in TOOLS.items())
     assert all(tool.rpc in RPCS for tool in TOOLS.values())
-    assert all(tool.roles for tool in TOOLS.values()), "a tool that nobody may call is no tool"
+    assert all(tool.agents <= EVERYONE for tool in TOOLS.values())
 
 
 @pytest.mark.req("O-013", "O-222", "O-223", "O-225", "O-226", "O-227")
@@ -67,7 +67,7 @@ def test_another_name_of_a_tool_is_one_for_agents_and_lets_nobody_do_more() -> N
     others = {}
     for tool in TOOLS.values():
         of_it = [one for one in TOOLS.values() if one.rpc is tool.rpc and one is not tool]
-        assert {(one.risk, one.roles, one.irreversible) for one in of_it} <= {(tool.risk, tool.roles, tool.irreversible)}
+        assert {(one.risk, one.agents, one.irreversible) for one in of_it} <= {(tool.risk, tool.agents, tool.irreversible)}
         if of_it and tool.name.startswith("discuss_"):
             others[tool.name] = of_it[0].name
     assert others == {

@@ -11,6 +11,7 @@ from phronesis_contracts import Forbidden
 from phronesis_local import postgres
 from tests.support.bus import eventually
 from tests.support.people import Person, Town
+from tests.support.personas import Persona
 from tests.support.stack import RunningStack
 
 pytestmark = pytest.mark.any_store
@@ -91,7 +92,10 @@ async def test_the_audit_trail_names_the_user_and_who_acted(everybody: Town, sta
         found = await rows()
     finally:
         await connection.close()
-    assert found == [("ada", "noor", "memory.add", backend.user), (backend.user, "noor", "memory.add", None)]
+    assert found == [
+        ("ada", Persona.NOOR.text, "memory.add", backend.user),
+        (backend.user, Persona.NOOR.text, "memory.add", None),
+    ]
 
 
 async def test_a_turn_of_a_user_is_followed_by_a_ticket_and_seen_by_no_other_user(everybody: Town) -> None:

@@ -182,4 +182,4 @@ async def test_who_may_only_read_finds_no_form_and_may_send_none(everybody: Town
         await page.open(str(reader.http.base_url.join("/console/constitution/new?type=goal")))
         await page.fill("Title", "A goal of a reader")
         await _send(page, "Save")
-        assert "role discuss may not use goal.create.v1" in await page.text(".fault")
+        assert "member (discuss) may not use goal.create.v1" in await page.text(".fault")

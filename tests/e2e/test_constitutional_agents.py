@@ -17,6 +17,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, TextContent
 
 import phronesis_tokens as tokens
+from phronesis_contracts import Agent
 from phronesis_contracts.catalog import TOOLS
 from phronesis_contracts.tools import legal_name
 from phronesis_local import postgres
@@ -304,4 +305,4 @@ async def test_agents_of_the_portfolio_stay_as_they_are(everybody: Town) -> None
     """Their tools follow from their loop and from the caller's role."""
     somebody = await everybody.someone()
     shown = (await somebody.http.get("/api/v1/tools")).json()["tools"]
-    assert [tool["name"] for tool in shown] == sorted(name for name, tool in TOOLS.items() if "noor" in tool.roles)
+    assert [tool["name"] for tool in shown] == sorted(name for name, tool in TOOLS.items() if Agent.NOOR in tool.agents)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from phronesis_contracts import Role
 from tests.support.faces import REFUSED, callers
 from tests.support.people import Town
+from tests.support.personas import Persona
 from tests.support.stack import RunningStack
 
 pytestmark = pytest.mark.timeout(240)
@@ -27,7 +27,7 @@ FAULTS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 
 @pytest.mark.req("K-008", "K-064", "K-065", "XC-002", "XC-009")
 async def test_a_fault_is_the_same_envelope_by_all_faces(stack: RunningStack, everybody: Town) -> None:
-    async with callers(everybody, stack.data.url.read_text().strip(), Role.CURATOR) as found:
+    async with callers(everybody, stack.data.url.read_text().strip(), Persona.CURATOR) as found:
         for tool, given, empty in FAULTS:
             said = {name: await caller.face.call(tool, given) for name, caller in found.items()}
             assert said == dict.fromkeys(said, said["rest"]), tool
@@ -38,7 +38,7 @@ async def test_a_fault_is_the_same_envelope_by_all_faces(stack: RunningStack, ev
 
 @pytest.mark.req("K-008", "K-077", "T-011", "T-012")
 async def test_the_seeds_example_runs_by_all_faces(stack: RunningStack, everybody: Town) -> None:
-    async with callers(everybody, stack.data.url.read_text().strip(), Role.CURATOR) as found:
+    async with callers(everybody, stack.data.url.read_text().strip(), Persona.CURATOR) as found:
         for caller in found.values():
             made = await caller.face.call("create_node", {"label": "Product", "properties": {"name": "Milk"}})
             assert made == {"success": True, "node_id": made["node_id"], "message": "Node created successfully."}
@@ -53,7 +53,7 @@ async def test_a_role_without_the_right_is_refused_by_all_faces(stack: RunningSt
         "query_graph": {"cypher_query": "MATCH (n:Product) SET n.a = 1", "read_only": False},
         "delete_node": {"node_id": "a", "force_delete": True},
     }
-    async with callers(everybody, stack.data.url.read_text().strip(), Role.NOOR) as found:
+    async with callers(everybody, stack.data.url.read_text().strip(), Persona.NOOR) as found:
         for tool, given in calls.items():
             said = {name: await caller.face.call(tool, given) for name, caller in found.items()}
             assert {one[REFUSED]["code"] for one in said.values()} == {"forbidden"}

@@ -127,7 +127,7 @@ async def test_a_role_that_may_not_write_is_refused_and_audited(stack: RunningSt
         rows = await connection.fetch(_AUDIT, somebody.tenant)
     finally:
         await connection.close()
-    assert [tuple(row) for row in rows] == [(somebody.user, "noor", "graph_upsert", "refused", "forbidden")]
+    assert [tuple(row) for row in rows] == [(somebody.user, "member (noor)", "graph_upsert", "refused", "forbidden")]
     assert await somebody.recall("A project") == []
 
 

@@ -13,19 +13,19 @@ from uuid import uuid4
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from phronesis_contracts import Role
 from phronesis_contracts.catalog import TOOLS
 from tests.support import constitution_calls, counsel
 from tests.support.bus import eventually
 from tests.support.faces import REFUSED, Caller, callers
 from tests.support.people import Person, Town
+from tests.support.personas import Persona
 from tests.support.sample_portfolio import PROGRAMME, few_projects
 from tests.support.stack import RunningStack
 
 pytestmark = [pytest.mark.verify, pytest.mark.timeout(240)]
 
 SAMPLES = Path(__file__).resolve().parents[2] / "examples"
-ROLE = Role.ADMIN
+ROLE = Persona.ADMIN
 NOBODYS = "7d1f9a4e-8d1c-4a57-9a53-1f0f5f0d6f10"
 
 
@@ -320,7 +320,7 @@ def everyone(stack: RunningStack, everybody: Town) -> Everyone:
     """Makes a caller for each face, by default with a role that may use every tool."""
     url = stack.data.url.read_text().strip()
 
-    def made(role: Role = ROLE, *, one_user: bool = False) -> AbstractAsyncContextManager[dict[str, Caller]]:
+    def made(role: Persona = ROLE, *, one_user: bool = False) -> AbstractAsyncContextManager[dict[str, Caller]]:
         return callers(everybody, url, role, one_user=one_user)
 
     return made
@@ -328,7 +328,7 @@ def everyone(stack: RunningStack, everybody: Town) -> Everyone:
 
 def test_each_tool_of_the_catalog_is_called_here() -> None:
     assert set(_OWN) | set(constitution_calls.CALLS) <= set(TOOLS)
-    assert all(ROLE in tool.roles for tool in TOOLS.values())
+    assert all(ROLE.may(tool) for tool in TOOLS.values())
 
 
 def members(tool: str) -> tuple[set[str], set[str]]:
@@ -432,13 +432,13 @@ async def test_a_key_of_one_face_does_not_meet_the_same_key_of_another(everyone:
     assert len(set(ids)) == 3
 
 
-@pytest.mark.parametrize("role", sorted(set(Role) - {ROLE}))
-async def test_a_role_is_refused_the_same_tools_by_all_faces(everyone: Everyone, role: Role) -> None:
+@pytest.mark.parametrize("role", sorted(set(Persona) - {ROLE}))
+async def test_a_role_is_refused_the_same_tools_by_all_faces(everyone: Everyone, role: Persona) -> None:
     """On the bus a system may call what its role may; by the other faces an agent may call what its list has besides."""
     listed = counsel.profile(role.value).tools if role.value in counsel.AGENTS else tuple(TOOLS)
     called = {name: tool for name, tool in TOOLS.items() if wrong(name)}
-    expected = {name: "bad_request" if role in tool.roles and name in listed else "forbidden" for name, tool in called.items()}
-    on_bus = {name: "bad_request" if role in tool.roles else "forbidden" for name, tool in called.items()}
+    expected = {name: "bad_request" if role.may(tool) and name in listed else "forbidden" for name, tool in called.items()}
+    on_bus = {name: "bad_request" if role.may(tool) else "forbidden" for name, tool in called.items()}
     async with everyone(role) as found:
         said = {
             face: {name: (await caller.face.call(name, wrong(name)[0]))[REFUSED]["code"] for name in expected}

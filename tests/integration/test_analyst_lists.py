@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from phronesis_contracts import Risk, Role
+from phronesis_contracts import Risk
 from phronesis_contracts.memory import RECALL, ItemKind, Recalled, RecalledItem
 from phronesis_orchestrator.outside_tools.schemas import CALLED, OFFERED, OutsideResult, ToolOffers
 from phronesis_orchestrator.turns.turn import Completed
 from tests.integration.test_outside_agents import tool
 from tests.support.analysts import analyst, profile
 from tests.support.groq_server import Fault, GroqServer, groq_server
+from tests.support.personas import Persona
 from tests.unit.orchestrator.fakes import Stage, claim
 
 FORMED = RecalledItem(
@@ -59,15 +60,15 @@ def shown(server: GroqServer) -> str:
     return "\n".join(message["content"] for message in request["messages"] if message["role"] == "tool")
 
 
-@pytest.mark.parametrize(("agent", "role"), [("noor", Role.NOOR), ("maestro", Role.MAESTRO)])
+@pytest.mark.parametrize(("agent", "role"), [("noor", Persona.NOOR), ("maestro", Persona.MAESTRO)])
 async def test_an_analyst_reads_formed_facts_and_calls_outside_tools_of_its_list(
-    server: GroqServer, agent: str, role: Role
+    server: GroqServer, agent: str, role: Persona
 ) -> None:
     server.fail("tools", Fault(calls=CALLS))
     async with analyst(server, agent, OWNERS) as of:
         listed(of, agent, tools=("recall",), outside=("*",))
         asked = claim(TOLD, agent=agent)
-        end = await of.run(claim(TOLD, agent=agent, who=asked.who.model_copy(update={"role": role})))
+        end = await of.run(claim(TOLD, agent=agent, who=asked.who.model_copy(update=role.rights)))
     assert isinstance(end, Completed)
     assert end.reply.analysis is not None
     assert end.reply.analysis.answer == "The records say department: Health, projects: 12."

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from phronesis_contracts import Role
 from phronesis_contracts.answers import Analysis
 from phronesis_contracts.memory import KEEP_MEMORY, KeepMemory, Scope
 from phronesis_contracts.twin import READ_CYPHER, CypherRows
@@ -16,6 +15,7 @@ from phronesis_orchestrator.turns.turn import Completed
 from tests.support import groq_tools
 from tests.support.analysts import ROWS, SNIPPET, TIER1, analyst, ask, profile
 from tests.support.groq_server import Fault, GroqServer, groq_server
+from tests.support.personas import Persona
 from tests.unit.orchestrator.fakes import FakeNeighbours, Stage, claim
 
 STEPS = ["memory.v1.scoped.recall", "instructions.v1.retrieve", "graph.v1.cypher.read"]
@@ -175,7 +175,7 @@ async def test_a_chart_of_what_was_read_is_in_the_answer(server: GroqServer) -> 
 @pytest.mark.req("N-083", "N-223", "N-224", "N-237", "NC-093")
 async def test_a_maestro_may_keep_memories_and_ask_every_scope_and_noor_may_not(server: GroqServer) -> None:
     kept = {"scope": "csuite", "key": "plan", "content": "Health first"}
-    for role, agent in ((Role.MAESTRO, "maestro"), (Role.NOOR, "maestro"), (Role.MAESTRO, "noor")):
+    for role, agent in ((Persona.MAESTRO, "maestro"), (Persona.NOOR, "maestro"), (Persona.MAESTRO, "noor")):
         server.reset()
         server.fail(
             "tools", Fault(calls=[("recall_memory", {"scope": "secrets", "query_summary": "x"}), ("keep_memory", kept)])
@@ -183,7 +183,7 @@ async def test_a_maestro_may_keep_memories_and_ask_every_scope_and_noor_may_not(
         asked = await ask(server, "Keep this. mode A", agent=agent, role=role)
         offered = [tool["function"]["name"] for tool in asked.request(1)["tools"]]
         scopes = asked.request(1)["tools"][0]["function"]["parameters"]["properties"]["scope"]["enum"]
-        if (role, agent) == (Role.MAESTRO, "maestro"):
+        if (role, agent) == (Persona.MAESTRO, "maestro"):
             assert (offered[-1], scopes) == ("keep_memory", [scope.value for scope in Scope])
             turn = asked.reply.turn_id
             assert (KEEP_MEMORY.subject, KeepMemory(**kept), f"{turn}/call.1.2") in asked.stage.neighbours.questions

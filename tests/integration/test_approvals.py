@@ -14,7 +14,7 @@ import pytest
 
 from phronesis_bus import Call, ask, connect, serve
 from phronesis_bus.envelope import decode
-from phronesis_contracts import Forbidden, NotFound, Nothing, Principal, Role
+from phronesis_contracts import Forbidden, NotFound, Nothing, Principal
 from phronesis_contracts.answers import TURN_REPLAY, ReplayTurn
 from phronesis_contracts.approvals import (
     APPROVAL_ANSWER,
@@ -37,6 +37,7 @@ from tests.integration.test_orchestrator import Front, orchestrator
 from tests.support.chat import reasoning
 from tests.support.counsel import profile
 from tests.support.groq_server import Fault, GroqServer, groq_server
+from tests.support.personas import Persona
 from tests.support.servers import NatsServer, PostgresServer
 
 DELETES = [("node_delete_v1", {"id": "go-patents"})]
@@ -68,7 +69,7 @@ class Desk:
     def __init__(self, nats: NatsServer, database: Database, server: GroqServer, front: Front) -> None:
         self.nats, self.database, self.server, self.front = nats, database, server, front
         self.graph = Graph()
-        self.who = Principal(tenant=f"t{uuid4().hex[:8]}", user="ann", role=Role.ADMIN)
+        self.who = Principal(tenant=f"t{uuid4().hex[:8]}", user="ann", **Persona.ADMIN.rights)
 
     def script(self, *rounds: list[tuple[str, Any]] | str) -> None:
         """Let the model make these rounds: calls, or an answer."""

@@ -255,12 +255,12 @@ async def test_a_tenant_moves_to_another_installation_under_another_name(before:
             await people.ready()
             code, _, errors = await phronesis("import", str(export), "--as", "moved", data=stack.data.root)
             assert code == 0, errors
-            body = {"tenant": "moved", "user": before.people["ann"][2], "role": "noor"}
+            body = {"tenant": "moved", "user": before.people["ann"][2], "agents": ["noor"]}
             made = await people.owner.http.post("/api/v1/keys", json=body)
             ann = people._person(made.json()["key"])
             assert alike({query: await ann.recall(query) for query in QUERIES}, before.recalled)
             assert await ann.messages(before.conversation) == before.messages
-            body = {"tenant": "moved", "user": before.people["chief"][2], "role": "maestro"}
+            body = {"tenant": "moved", "user": before.people["chief"][2], "agents": ["maestro"]}
             chief = people._person((await people.owner.http.post("/api/v1/keys", json=body)).json()["key"])
             assert [await recalled(chief, scope) for scope in ("personal", "secrets")] == [[("harbour", KEPT, 0.5)]] * 2
             answer = await ann.tool("document.extract_text", {"media_id": before.media})

@@ -11,12 +11,13 @@ from uuid import uuid4
 import pytest
 
 from phronesis_bus import Bus, Call, News, follow, revoke, serve, show, take
-from phronesis_contracts import Principal, Role
+from phronesis_contracts import Agent, Principal, Role
 from phronesis_contracts.memory import RECALL_TOOL, Recall, Recalled
 from phronesis_contracts.orchestrator import PROGRESS, TURN, Audited, SubmitTurn, TurnProgress
 from phronesis_contracts.service import AUDITED
 from tests.support.bus import connected, eventually, somebody
 from tests.support.outside import Outside, access, admitting, is_let_in, outside, spied_broker
+from tests.support.personas import Persona, persona_of
 from tests.support.servers import NatsServer
 
 
@@ -235,12 +236,23 @@ async def test_it_cannot_subscribe(system: Outside, subject: str, queue: str) ->
 
 
 async def test_a_tool_that_its_role_may_not_use_has_no_subject_for_it(services: dict[str, Bus], server: NatsServer) -> None:
-    for role, may in ((Role.NOOR, False), (Role.CURATOR, True)):
-        async with outside(server, *access(services["gateway"], role=role)) as system:
+    for role, may in ((Persona.NOOR, False), (Persona.CURATOR, True)):
+        async with outside(server, *access(services["gateway"], **role.rights)) as system:
             await system.nats.publish(f"rpc.{system.who.tenant}.graph.v1.upsert", b"{}", headers=system.headers)
             await system.nats.publish("behind", b"")
             await eventually(lambda: system.refused('"behind"'), within=5)
             assert system.refused("graph.v1.upsert") is not may
+
+
+async def test_a_reader_has_the_subjects_of_tools_that_read_and_none_for_turns(
+    services: dict[str, Bus], server: NatsServer
+) -> None:
+    who, made = access(services["gateway"], role=Role.READER, agents=(Agent.CURATOR, Agent.NOOR))
+    async with outside(server, who, made) as system:
+        for subject in (turns_of(who), f"rpc.{who.tenant}.graph.v1.upsert", f"rpc.{who.tenant}.memory.v1.recall", "behind"):
+            await system.nats.publish(subject, b"{}", headers=system.headers)
+        await eventually(lambda: system.refused('"behind"'), within=5)
+        assert [system.refused(part) for part in (turns_of(who), "graph.v1.upsert", "memory.v1.recall")] == [True, True, False]
 
 
 async def test_a_spoofed_reply_subject_makes_the_broker_say_nothing_to_it(tmp_path: Path) -> None:
@@ -331,13 +343,13 @@ async def test_headers_grant_it_nothing(system: Outside, recalled: list[Call]) -
         "Phronesis-Service": "orchestrator",
         "Phronesis-Tenant": "acme",
         "Phronesis-User": "ann",
-        "Phronesis-Role": "admin",
+        "Phronesis-Persona": "admin",
         "Nats-Service-Error": "none",
     }
     await system.ask(recall_on(system.who), b'{"query": "x"}', **claimed)
-    assert (recalled[-1].who.user, recalled[-1].who.role, recalled[-1].service) == (
+    assert (recalled[-1].who.user, persona_of(recalled[-1].who), recalled[-1].service) == (
         system.who.user,
-        Role.NOOR,
+        Persona.NOOR,
         f"bus/{system.who.user}",
     )
 

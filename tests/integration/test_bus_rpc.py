@@ -24,7 +24,6 @@ from phronesis_contracts import (
     KeyReused,
     NotFound,
     Nothing,
-    Role,
     ServiceError,
     TimedOut,
     TooLarge,
@@ -50,6 +49,7 @@ from phronesis_contracts.memory import (
 from phronesis_contracts.service import HEALTH, SPANS, TraceRef
 from phronesis_contracts.twin import EXPAND, Expand, Expanded
 from tests.support.bus import broker, connected, eventually, somebody
+from tests.support.personas import Persona
 from tests.support.servers import NatsServer
 
 
@@ -209,7 +209,7 @@ async def test_a_role_that_may_not_use_a_tool_is_refused_and_audited(server: Nat
         return Remembered(items=())
 
     await serve(owner, REMEMBER_TOOL, stored)
-    who = somebody(role=Role.EDITOR)
+    who = somebody(**Persona.EDITOR.rights)
     with pytest.raises(Forbidden):
         await ask(asker, who, REMEMBER, Remember(items=(RememberItem(text="secret plans"),)))
     async with connected(server, "declare") as (admin,):

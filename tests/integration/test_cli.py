@@ -107,7 +107,7 @@ async def test_a_piped_chat_keeps_its_conversation(stack: Stack) -> None:
 
 async def test_a_new_key_opens_its_own_memory_until_it_is_revoked(stack: Stack) -> None:
     user, fact = f"u{uuid4().hex[:8]}", f"The password of the garden is {uuid4().hex}."
-    made = await stack.phronesis("keys", "create", "--tenant", "local", "--user", user, "--role", "noor")
+    made = await stack.phronesis("keys", "create", "--tenant", "local", "--user", user, "--agent", "noor")
     key, id = made.stdout.strip(), re.findall(r"key ([0-9a-f-]{36}) ", made.stderr)[0]
     assert (await stack.phronesis("remember", fact, "--key", key)).returncode == 0
     assert fact in (await stack.phronesis("recall", "garden password", "--key", key)).stdout

@@ -87,10 +87,10 @@ async def test_an_experiment_is_started_reported_and_stopped(stack: Stack, tmp_p
 async def test_a_route_is_open_to_an_editor_and_closed_to_others(stack: Stack) -> None:
     url = (stack.data / "url").read_text().strip()
     answers = {}
-    for role in ("editor", "noor"):
-        made = await stack.phronesis("keys", "create", "--tenant", "acme", "--user", role, "--role", role)
+    for agent in ("editor", "noor"):
+        made = await stack.phronesis("keys", "create", "--tenant", "acme", "--user", agent, "--agent", agent)
         assert made.returncode == 0, made.stderr
         async with httpx.AsyncClient(base_url=url, headers={"Authorization": f"Bearer {made.stdout.strip()}"}) as client:
             body = {"texts": [{"tag": "EntityRisk", "content": "Risks."}]}
-            answers[role] = (await client.post("/api/v1/tools/publish_instructions", json=body)).status_code
+            answers[agent] = (await client.post("/api/v1/tools/publish_instructions", json=body)).status_code
     assert answers == {"editor": 200, "noor": 403}

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from phronesis_contracts import Principal, Role, Unavailable
+from phronesis_contracts import Principal, Unavailable
 from phronesis_contracts.orchestrator import Reply
 from phronesis_orchestrator.agents.cognition.state import Cognition
 from phronesis_orchestrator.agents.cognition.thought import PastEpisode
@@ -25,6 +25,7 @@ from tests.support.cognition import FakeExperience
 from tests.support.counsel import stage
 from tests.support.groq_answers import blocks
 from tests.support.groq_server import Fault, GroqServer, groq_server
+from tests.support.personas import Persona
 from tests.unit.orchestrator.fakes import FakeConversations, FakeNeighbours, Stage, claim
 
 LIGHT, LARGE = "openai/gpt-oss-20b", "openai/gpt-oss-120b"
@@ -46,13 +47,13 @@ def nova(memory: FakeExperience | None = None, **settings: Any) -> Stage:
     return of
 
 
-async def ask(server: GroqServer, of: Stage, text: str, role: Role = Role.ADMIN) -> Reply:
+async def ask(server: GroqServer, of: Stage, text: str, role: Persona = Persona.ADMIN) -> Reply:
     """Ask the agent of a stage, on the scripted model; the turn must end well."""
     (agent,) = of.neighbours.profiles
     large = CallLimits(LARGE, seconds=5.0, max_tokens=500, effort="low")
     async with reasoning(server, budget=12_000, final=large) as model:
         of.reasoner = model  # type: ignore[assignment]  # a model in a reasoner's place
-        end = await of.run(claim(text, agent=agent, who=Principal(tenant="acme", user="ann", role=role)))
+        end = await of.run(claim(text, agent=agent, who=Principal(tenant="acme", user="ann", **role.rights)))
     assert isinstance(end, Completed), end
     return end.reply
 
@@ -281,7 +282,7 @@ async def test_an_analysts_work_has_the_block_and_its_first_call_carries_the_tie
     server.fail("classify", Fault(content=json.dumps(told)))
     server.fail("tools", Fault(content=json.dumps({"answer": "x", "confidence": 0.5}), times=2))
     of = Stage(None, FakeNeighbours(profiles={"noor": analyst_profile("noor")}), FakeConversations())  # type: ignore[arg-type]
-    await ask(server, of, "How many projects has Health?", Role.NOOR)
+    await ask(server, of, "How many projects has Health?", Persona.NOOR)
     assert purposes(server)[0][0] == "classify"
     assert {model for purpose, model in purposes(server) if purpose == "tools"} == {LIGHT}
     assert shown(server)["plan"].startswith("REASONING CONTEXT\n- Tone: neutral (urgency=0.0)")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from phronesis_bus import Bus, ask, ask_each
-from phronesis_contracts import BadRequest, Forbidden, NotFound, Nothing, Principal, Role, Unavailable
+from phronesis_contracts import BadRequest, Forbidden, NotFound, Nothing, Principal, Unavailable
 from phronesis_contracts.constitution import insight, lists, paths, writes
 from phronesis_contracts.service import HEALTH
 from phronesis_graph.app import build
@@ -20,6 +20,7 @@ from phronesis_graph.constitution.projection import Projection
 from phronesis_graph.settings import GraphSettings
 from tests.support.bus import connected, eventually, somebody
 from tests.support.graph import settings
+from tests.support.personas import Persona
 from tests.support.servers import GraphServer, NatsServer
 
 pytestmark = pytest.mark.verify
@@ -46,7 +47,7 @@ async def _ready(gateway: Bus) -> bool:
 
 
 def owner() -> Principal:
-    return somebody(role=Role.ADMIN)
+    return somebody(**Persona.ADMIN.rights)
 
 
 async def create(gateway: Bus, who: Principal, type: str, *ids: str) -> None:
@@ -165,7 +166,7 @@ async def test_without_algorithms_and_their_projections_everything_else_answers(
 async def test_an_agent_walks_the_graph_that_was_written(buses: list[Bus]) -> None:
     _, gateway = buses
     who = owner()
-    agent = who.model_copy(update={"role": Role.DISCUSS})
+    agent = who.model_copy(update=Persona.DISCUSS.rights)
     await create(gateway, who, "value", "v")
     await create(gateway, who, "vision", "w")
     await create(gateway, who, "goal", "g", "h")
@@ -190,6 +191,6 @@ async def test_walks_are_for_readers_of_the_graph_and_within_their_tenant(buses:
     with pytest.raises(NotFound):
         await ask(gateway, owner(), paths.CLIMB_LADDER, paths.ClimbLadder(id="mine"))
     with pytest.raises(Forbidden):
-        await ask(gateway, who.model_copy(update={"role": Role.NOOR}), paths.CLIMB_LADDER, paths.ClimbLadder(id="mine"))
+        await ask(gateway, who.model_copy(update=Persona.NOOR.rights), paths.CLIMB_LADDER, paths.ClimbLadder(id="mine"))
     with pytest.raises(BadRequest):
         await ask(gateway, who, paths.EXPAND_PATH, paths.ExpandPath(id="mine", relationship_types=("a b",)))

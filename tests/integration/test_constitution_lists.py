@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from phronesis_bus import Bus, ask
-from phronesis_contracts import Forbidden, Nothing, Principal, Role
+from phronesis_contracts import Forbidden, Nothing, Principal
 from phronesis_contracts.constitution import lists, writes
 from phronesis_contracts.constitution.registry import TYPES, Layer
 from phronesis_contracts.constitution.writes import Relate, Unrelate, UpdateAnyNode
@@ -20,6 +20,7 @@ from phronesis_graph.constitution.lists import LIST_SECONDS
 from phronesis_graph.settings import GraphSettings
 from tests.support.bus import connected, eventually, somebody
 from tests.support.graph import settings
+from tests.support.personas import Persona
 from tests.support.servers import GraphServer, NatsServer
 
 
@@ -90,7 +91,7 @@ async def settled(copies: Copies, who: Principal) -> None:
 
 @pytest.mark.req("O-116", "O-323", "O-322")
 async def test_writes_of_whichever_copy_are_seen_by_both_and_touch_only_what_they_must(copies: Copies) -> None:
-    who = somebody(role=Role.MAESTRO)
+    who = somebody(**Persona.MAESTRO.rights)
     await create(copies, who, "value", "honesty")
     await create(copies, who, "value", "patience")
     await create(copies, who, "goal", "goal")
@@ -134,10 +135,10 @@ async def every(state: object, wanted: list[str]) -> None:
 
 @pytest.mark.req("O-014", "O-102", "O-119")
 async def test_every_list_answers_by_the_bus_to_roles_that_may_read(copies: Copies) -> None:
-    who = somebody(role=Role.MAESTRO)
+    who = somebody(**Persona.MAESTRO.rights)
     for name in TYPES:
         await create(copies, who, name, f"a-{name}")
-    reader = who.model_copy(update={"role": Role.DISCUSS})
+    reader = who.model_copy(update=Persona.DISCUSS.rights)
     for layer, tool in lists.LISTS.items():
         found = await ask(copies.gateway, reader, tool.rpc, lists.ListLayer())
         assert {one.layer for one in found.items} == {layer}
@@ -148,4 +149,4 @@ async def test_every_list_answers_by_the_bus_to_roles_that_may_read(copies: Copi
     one = await ask(copies.gateway, reader, lists.GET_NODE, lists.GetConstitutionNode(id="a-goal"))
     assert one.node.layer is Layer.VISION
     with pytest.raises(Forbidden):
-        await ask(copies.gateway, who.model_copy(update={"role": Role.NOOR}), lists.GET_ALL, lists.GetAll())
+        await ask(copies.gateway, who.model_copy(update=Persona.NOOR.rights), lists.GET_ALL, lists.GetAll())

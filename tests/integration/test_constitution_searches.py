@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from phronesis_bus import Bus, ask
-from phronesis_contracts import Forbidden, NotFound, Principal, Role
+from phronesis_contracts import Forbidden, NotFound, Principal
 from phronesis_contracts.constitution import insight, search, writes
 from phronesis_contracts.constitution.lists import GET_NODE, GetConstitutionNode
 from phronesis_contracts.constitution.registry import Layer
@@ -24,6 +24,7 @@ from phronesis_postgres import Database
 from tests.support.bus import connected, eventually, somebody
 from tests.support.graph import settings
 from tests.support.memory import WordEmbedder, open_index
+from tests.support.personas import Persona
 from tests.support.servers import GraphServer, NatsServer, PostgresServer, VectorServer
 
 
@@ -83,7 +84,7 @@ async def world(
 
 def admin() -> Principal:
     """Somebody who may do everything, in a tenant of their own."""
-    return somebody(role=Role.ADMIN)
+    return somebody(**Persona.ADMIN.rights)
 
 
 def told(found: Any) -> list[str]:
@@ -166,7 +167,7 @@ async def test_a_kept_answer_ends_with_a_write_of_anybody(world: World) -> None:
         return (await ask(world.gateway, who, search.SEMANTIC_SEARCH, asked)).cached
 
     await eventually(kept)
-    other = who.model_copy(update={"user": "somebody-else", "role": Role.MAESTRO})
+    other = who.model_copy(update={"user": "somebody-else", **Persona.MAESTRO.rights})
     await world.create(other, "value", "more", "more tea")
 
     async def both() -> bool:
@@ -182,7 +183,7 @@ async def test_a_pattern_is_proposed_once_as_a_draft_of_the_mind_layer(world: Wo
         await world.create(who, "goal", f"g-{place}", f"launch the newsletter in {place}", status="archived")
     await world.semantic(who, "anything")
     asked = insight.DetectPatterns(kinds=("recurring_failure",), propose=True)
-    mind = who.model_copy(update={"role": Role.MIND})
+    mind = who.model_copy(update=Persona.MIND.rights)
     first = await ask(world.gateway, mind, insight.PATTERNS, asked)
     [pattern] = first.patterns
     assert (first.proposed, sorted(one.id for one in pattern.nodes)) == (1, ["g-autumn", "g-spring", "g-summer"])
@@ -218,10 +219,10 @@ async def test_analogies_and_contradictions_over_the_bus(world: World) -> None:
 
 @pytest.mark.req("O-346", "O-347")
 async def test_roles_that_may_not_are_refused(world: World) -> None:
-    who = somebody(role=Role.NOOR)
+    who = somebody(**Persona.NOOR.rights)
     with pytest.raises(Forbidden):
         await ask(world.gateway, who, search.SEMANTIC_SEARCH, search.SemanticSearch(query="x"))
-    reader = somebody(role=Role.DISCUSS)
+    reader = somebody(**Persona.DISCUSS.rights)
     with pytest.raises(Forbidden):
         await ask(world.gateway, reader, search.TUNE_RETRIEVAL, search.TuneRetrieval())
     with pytest.raises(Forbidden):

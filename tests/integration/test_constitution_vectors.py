@@ -17,7 +17,7 @@ from pydantic import SecretStr
 
 from phronesis_bus import Blobs, Bus, ask
 from phronesis_bus.topology import BACKUPS
-from phronesis_contracts import Forbidden, Nothing, Principal, Role, ServiceError, Unavailable
+from phronesis_contracts import Forbidden, Nothing, Principal, ServiceError, Unavailable
 from phronesis_contracts.constitution import lists, maintenance, writes
 from phronesis_contracts.constitution.maintenance import (
     BACKUP_RESTORE,
@@ -47,6 +47,7 @@ from tests.support.bus import connected, eventually, somebody
 from tests.support.constitution_memory import ObedientEmbedder
 from tests.support.graph import settings
 from tests.support.memory import open_index
+from tests.support.personas import Persona
 from tests.support.servers import GraphServer, NatsServer, PostgresServer, VectorServer
 from tests.support.tcp_proxy import tcp_proxy
 
@@ -117,7 +118,7 @@ async def world(
 async def _stands(gateway: Bus) -> bool:
     """Whether the graph's schema is declared, which takes its time on a server that is new."""
     try:
-        await ask(gateway, somebody(role=Role.MAESTRO), lists.READ_NODES, lists.ReadNodes(ids=("none",)))
+        await ask(gateway, somebody(**Persona.MAESTRO.rights), lists.READ_NODES, lists.ReadNodes(ids=("none",)))
     except ServiceError:
         return False
     return True
@@ -125,7 +126,7 @@ async def _stands(gateway: Bus) -> bool:
 
 @pytest.mark.req("O-308", "O-314", "O-316", "O-121", "O-122")
 async def test_a_node_is_written_found_archived_gone_and_restored(world: World) -> None:
-    who = somebody(role=Role.ADMIN)
+    who = somebody(**Persona.ADMIN.rights)
     async with world.memory():
         await world.create(who, "goal", "harvest", "kind harvest")
         await world.create(who, "value", "kindness", "kindness above all")
@@ -163,7 +164,7 @@ async def _is(found: Any, wanted: Sequence[str]) -> bool:
 
 @pytest.mark.req("O-308", "C-80")
 async def test_a_node_is_found_soon_after_its_write_was_answered(world: World) -> None:
-    who = somebody(role=Role.MAESTRO)
+    who = somebody(**Persona.MAESTRO.rights)
     async with world.memory():
         await world.create(who, "goal", "first", "quince hedge")
         await eventually(lambda: _is(world.found(who, "goal quince hedge"), ["first"]))
@@ -187,7 +188,7 @@ async def _settles(world: World, tenant: str) -> bool:
 
 @pytest.mark.req("O-308")
 async def test_strong_consistency_needs_no_waiting_by_the_caller(world: World) -> None:
-    who = somebody(role=Role.MAESTRO)
+    who = somebody(**Persona.MAESTRO.rights)
     async with world.memory():
         for n in range(5):
             await world.create(who, "goal", f"g{n}", f"orchard{n} wall{n}")
@@ -197,7 +198,7 @@ async def test_strong_consistency_needs_no_waiting_by_the_caller(world: World) -
 
 @pytest.mark.req("O-359", "O-339")
 async def test_what_is_written_while_memory_is_away_is_embedded_when_it_is_back(world: World) -> None:
-    who = somebody(role=Role.ADMIN)
+    who = somebody(**Persona.ADMIN.rights)
     async with world.memory():
         await world.create(who, "goal", "first", "quince hedge")
     for n in range(20):
@@ -213,7 +214,7 @@ async def test_what_is_written_while_memory_is_away_is_embedded_when_it_is_back(
 
 @pytest.mark.req("O-359")
 async def test_what_was_taken_when_memory_stopped_is_embedded_as_soon_as_it_is_back(world: World) -> None:
-    who = somebody(role=Role.ADMIN)
+    who = somebody(**Persona.ADMIN.rights)
     world.embedder.open.clear()
     async with world.memory():
         await world.create(who, "goal", "first", "quince hedge")
@@ -226,7 +227,7 @@ async def test_what_was_taken_when_memory_stopped_is_embedded_as_soon_as_it_is_b
 @pytest.mark.verify
 @pytest.mark.req("O-321", "O-355", "O-114")
 async def test_with_the_embedder_away_writes_succeed_and_what_failed_is_made_good_by_an_order(world: World) -> None:
-    who = somebody(role=Role.ADMIN)
+    who = somebody(**Persona.ADMIN.rights)
     world.embedder.down = True
     async with world.memory():
         await world.create(who, "goal", "a", "kind harvest")
@@ -240,7 +241,7 @@ async def test_with_the_embedder_away_writes_succeed_and_what_failed_is_made_goo
 
 @pytest.mark.req("O-347")
 async def test_only_an_admin_makes_backups_and_vectors(world: World) -> None:
-    who = somebody(role=Role.MAESTRO)
+    who = somebody(**Persona.MAESTRO.rights)
     async with world.memory():
         with pytest.raises(Forbidden):
             await ask(world.gateway, who, maintenance.BACKUP_RESTORE, BackupOrRestore(operation="list"))
@@ -292,7 +293,7 @@ async def test_memory_is_ready_when_model_and_index_have_answered_once(world: Wo
 
 @pytest.mark.req("O-343", "C-89")
 async def test_the_key_of_a_provider_is_told_to_the_provider_alone(world: World, caplog: pytest.LogCaptureFixture) -> None:
-    key, who = SecretStr("SENTINEL-of-the-provider"), somebody(role=Role.ADMIN)
+    key, who = SecretStr("SENTINEL-of-the-provider"), somebody(**Persona.ADMIN.rights)
     caplog.set_level(logging.DEBUG)
     async with embedding_server() as port, tcp_proxy(("127.0.0.1", port)) as provider, tcp_proxy(_broker(world)) as broker:
         provider.heard, broker.heard = bytearray(), bytearray()

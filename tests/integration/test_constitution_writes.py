@@ -11,7 +11,7 @@ import pytest
 from pydantic import ConfigDict
 
 from phronesis_bus import Bus, News, ask, follow
-from phronesis_contracts import BadRequest, Forbidden, Message, Principal, Role, Rpc
+from phronesis_contracts import BadRequest, Forbidden, Message, Principal, Rpc
 from phronesis_contracts.constitution import maintenance, writes
 from phronesis_contracts.constitution.insight import CHECK_POLICY, CheckPolicy
 from phronesis_contracts.constitution.registry import TYPES
@@ -23,6 +23,7 @@ from phronesis_graph.bolt.driver import Bolt
 from phronesis_graph.settings import GraphSettings
 from tests.support.bus import connected, eventually, somebody
 from tests.support.graph import opened, settings
+from tests.support.personas import Persona
 from tests.support.servers import GraphServer, NatsServer
 
 pytestmark = pytest.mark.timeout(300)
@@ -60,7 +61,7 @@ async def create(bus: Bus, who: Principal, type: str, **given: Any) -> NodeWritt
 
 @pytest.mark.req("O-106", "O-109")
 async def test_every_type_has_a_tool_that_creates_and_one_that_changes(buses: list[Bus]) -> None:
-    gateway, who = buses[0], somebody(role=Role.ADMIN)
+    gateway, who = buses[0], somebody(**Persona.ADMIN.rights)
     for name in TYPES:
         made = await create(gateway, who, name, summary="s")
         tool = writes.UPDATE[name]
@@ -72,7 +73,7 @@ async def test_every_type_has_a_tool_that_creates_and_one_that_changes(buses: li
 @pytest.mark.req("O-115")
 async def test_every_write_is_announced_once_after_it_is_there(buses: list[Bus]) -> None:
     gateway, memory, orchestrator = buses
-    who = somebody(role=Role.ADMIN)
+    who = somebody(**Persona.ADMIN.rights)
     heard, entries = list[ConstitutionChanged](), list[Audited]()
 
     async def on_changed(news: News, event: ConstitutionChanged) -> None:
@@ -112,7 +113,7 @@ async def test_every_write_is_announced_once_after_it_is_there(buses: list[Bus])
 
 @pytest.mark.req("O-107")
 async def test_a_refusal_names_the_field_and_comes_as_its_own_class(buses: list[Bus]) -> None:
-    who = somebody(role=Role.ADMIN)
+    who = somebody(**Persona.ADMIN.rights)
     for type, given, field in (
         ("goal", {"title": ""}, "title"),
         ("insight", {"confidence": "sure"}, "confidence"),
@@ -128,7 +129,7 @@ async def test_a_refusal_names_the_field_and_comes_as_its_own_class(buses: list[
 @pytest.mark.req("O-013", "O-346")
 async def test_a_role_that_may_not_write_a_layer_is_refused_and_audited(buses: list[Bus]) -> None:
     gateway, _, orchestrator = buses
-    who = somebody(role=Role.EXECUTE)
+    who = somebody(**Persona.EXECUTE.rights)
     entries = list[Audited]()
 
     async def on_audited(news: News, event: Audited) -> None:
@@ -138,7 +139,7 @@ async def test_a_role_that_may_not_write_a_layer_is_refused_and_audited(buses: l
     await follow(orchestrator, AUDITED["graph"], on_audited)
     with pytest.raises(Forbidden):
         await create(gateway, who, "guardrail")
-    owner = who.model_copy(update={"role": Role.MAESTRO})
+    owner = who.model_copy(update=Persona.MAESTRO.rights)
     value = (await create(gateway, owner, "value")).node.id
     with pytest.raises(Forbidden):
         await ask(gateway, who, writes.UPDATE_NODE, writes.UpdateAnyNode(id=value, title="B"))
@@ -153,8 +154,8 @@ async def test_a_role_that_may_not_write_a_layer_is_refused_and_audited(buses: l
 
 async def test_a_new_rule_holds_on_every_copy_of_the_service(buses: list[Bus]) -> None:
     gateway, _, orchestrator = buses
-    admin = somebody(role=Role.ADMIN)
-    agent = admin.model_copy(update={"role": Role.EXECUTE})
+    admin = somebody(**Persona.ADMIN.rights)
+    agent = admin.model_copy(update=Persona.EXECUTE.rights)
     entries = list[Audited]()
 
     async def on_audited(news: News, event: Audited) -> None:

@@ -22,6 +22,7 @@ from phronesis_orchestrator.turns.turn import Claim, Completed
 from tests.support.chat import reasoning
 from tests.support.counsel import AGENTS, OWNERS, profile, stage
 from tests.support.groq_server import Fault, GroqServer, groq_server
+from tests.support.personas import Persona
 from tests.unit.orchestrator.fakes import FakeJournal, Stage, claim
 
 DECIDE = CREATE["decision"].rpc.subject
@@ -52,11 +53,11 @@ def said(answer: str) -> str:
     return json.dumps({"answer": answer, "confidence": 0.9})
 
 
-async def ask(server: GroqServer, of: Stage, text: str, role: Role = Role.ADMIN) -> Reply:
+async def ask(server: GroqServer, of: Stage, text: str, role: Persona = Persona.ADMIN) -> Reply:
     (agent,) = of.neighbours.profiles
     async with reasoning(server, budget=12_000) as model:
         of.reasoner = model  # type: ignore[assignment]  # a model in a reasoner's place
-        end = await of.run(claim(text, agent=agent, who=Principal(tenant="acme", user="ann", role=role)))
+        end = await of.run(claim(text, agent=agent, who=Principal(tenant="acme", user="ann", **role.rights)))
     assert isinstance(end, Completed), end
     return end.reply
 
@@ -86,7 +87,7 @@ async def test_a_model_is_offered_the_tools_of_the_agents_list_by_names_that_it_
 
 async def test_a_caller_gets_no_tool_that_the_role_may_not_call(server: GroqServer) -> None:
     script(server, said("Nothing is asked."))
-    await ask(server, stage("execute"), "Think with me.", Role.DISCUSS)
+    await ask(server, stage("execute"), "Think with me.", Persona.DISCUSS)
     assert not {"task_create_v1", "node_update_v1"} & set(offered(server))
     assert "semantic_search_v1" in offered(server)
 

@@ -14,7 +14,7 @@ from uuid import uuid4
 import pytest
 
 from phronesis_bus import Bus, Call, Relay, announce, ask, connect, serve, tell
-from phronesis_contracts import NotFound, Principal, Role, ServiceError, Unavailable
+from phronesis_contracts import NotFound, Principal, ServiceError, Unavailable
 from phronesis_contracts.episodes import (
     MEMORY_QUERY,
     RECALL_EPISODES,
@@ -62,6 +62,7 @@ from tests.support.experience import WORKED, strategy
 from tests.support.groq_server import Fault, GroqServer, groq_server
 from tests.support.logs import logged
 from tests.support.memory import WordEmbedder, open_index
+from tests.support.personas import Persona
 from tests.support.servers import NatsServer, PostgresServer, VectorServer
 
 SAMPLE = "We shipped! Three lessons from a hard year."
@@ -173,7 +174,7 @@ async def world(
 
 
 def someone(tenant: str | None = None) -> Principal:
-    return Principal(tenant=tenant or f"t{uuid4().hex[:10]}", user=f"u{uuid4().hex[:10]}", role=Role.NOOR)
+    return Principal(tenant=tenant or f"t{uuid4().hex[:10]}", user=f"u{uuid4().hex[:10]}", **Persona.NOOR.rights)
 
 
 @pytest.mark.req("V-048", "V-135", "V-138", "V-164", "V-168", "V-179")

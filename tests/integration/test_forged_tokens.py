@@ -13,7 +13,7 @@ import pytest
 
 from phronesis_bus import Bus, Call, Signer, connect, serve, take
 from phronesis_bus.envelope import PRINCIPAL
-from phronesis_contracts import Principal, Role
+from phronesis_contracts import Principal
 from phronesis_contracts.memory import RECALL_TOOL, Recall, Recalled
 from phronesis_contracts.orchestrator import TURN, TURN_LIST, ListTurns, SubmitTurn, Turns
 from phronesis_gateway.auth.handlers import KEYS as KEYS_ROUTE
@@ -22,6 +22,7 @@ from tests.support.bus import eventually
 from tests.support.forgeries import HEADERS, KEYS, PRINCIPALS, TOKENS, WHO
 from tests.support.gateway import Holder, RunningGateway, gateway
 from tests.support.issuer import Issuer
+from tests.support.personas import Persona, persona_of
 from tests.support.servers import NatsServer, PostgresServer
 
 RECALL = "/api/v1/tools/recall"
@@ -103,7 +104,7 @@ async def test_the_good_token_that_the_forged_ones_are_made_of_is_let_in(
     for kid in issuer.keys:
         headers = {"Authorization": f"Bearer {issuer.token(kid)}"}
         assert (await api.http.post(RECALL, json={"query": "anything"}, headers=headers)).status_code == 200
-        assert (owners.asked[-1].tenant, owners.asked[-1].user, owners.asked[-1].role) == ("acme", "ann", Role.NOOR)
+        assert (owners.asked[-1].tenant, owners.asked[-1].user, persona_of(owners.asked[-1])) == ("acme", "ann", Persona.NOOR)
 
 
 @pytest.mark.parametrize("what", HEADERS)
@@ -166,7 +167,7 @@ async def test_a_revoked_key_is_refused_at_once_though_it_was_remembered(
     api: RunningGateway, owners: Owners, ann: Holder
 ) -> None:
     assert (await api.http.get(TURNS, headers=ann.headers)).status_code == 200
-    admin = await api.holder(tenant=ann.who.tenant, role=Role.ADMIN)
+    admin = await api.holder(tenant=ann.who.tenant, **Persona.ADMIN.rights)
     assert (await api.http.delete(f"{KEYS_ROUTE}/{ann.who.key}", headers=admin.headers)).status_code == 200
     await refused(api, owners, ann.headers)
 
@@ -174,7 +175,7 @@ async def test_a_revoked_key_is_refused_at_once_though_it_was_remembered(
 async def test_a_key_acts_for_its_own_tenant_whatever_the_request_says(
     api: RunningGateway, owners: Owners, ann: Holder
 ) -> None:
-    claims = {"X-Tenant": "globex", "Phronesis-Principal": "x", "X-Forwarded-User": "root", "X-Role": "admin"}
+    claims = {"X-Tenant": "globex", "Phronesis-Principal": "x", "X-Forwarded-User": "root", "X-Persona": "admin"}
     answer = await api.http.post(RECALL, json={"query": "anything"}, params={"tenant": "globex"}, headers=ann.headers | claims)
     assert (answer.status_code, owners.asked[-1]) == (200, ann.who)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from phronesis_bus import Bus, News, announce, ask, follow
-from phronesis_contracts import BadRequest, Forbidden, KeyReused, Nothing, Principal, Role, Unavailable
+from phronesis_contracts import BadRequest, Forbidden, KeyReused, Nothing, Principal, Unavailable
 from phronesis_contracts.memory import KNOWLEDGE_STORED
 from phronesis_contracts.orchestrator import Audited
 from phronesis_contracts.service import AUDITED, HEALTH, Health
@@ -30,6 +30,7 @@ from phronesis_graph.bolt.driver import Bolt
 from phronesis_graph.settings import GraphSettings
 from tests.support.bus import connected, eventually, somebody
 from tests.support.graph import Stores, joined, node, opened, ref, settings, stored
+from tests.support.personas import Persona
 from tests.support.production import own_graph_server
 from tests.support.servers import GraphServer, NatsServer
 
@@ -61,7 +62,7 @@ async def _empty(stores: Stores) -> bool:
 
 
 def curator() -> Principal:
-    return somebody(role=Role.CURATOR)
+    return somebody(**Persona.CURATOR.rights)
 
 
 async def test_a_batch_is_written_read_and_announced(buses: list[Bus]) -> None:
@@ -104,7 +105,7 @@ async def test_a_refusal_names_the_field(buses: list[Bus]) -> None:
 
 async def test_a_role_that_may_not_write_is_refused(buses: list[Bus]) -> None:
     with pytest.raises(Forbidden):
-        await ask(buses[0], somebody(role=Role.NOOR), UPSERT, PAIR)
+        await ask(buses[0], somebody(**Persona.NOOR.rights), UPSERT, PAIR)
 
 
 async def test_stored_knowledge_is_linked_and_walked(buses: list[Bus]) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from phronesis_bus import Bus, News, ask, follow
-from phronesis_contracts import Forbidden, NotFound, Nothing, Principal, Role, Unavailable
+from phronesis_contracts import Forbidden, NotFound, Nothing, Principal, Unavailable
 from phronesis_contracts.experiments import (
     RECORD_OUTCOME,
     REPORT_EXPERIMENT,
@@ -44,6 +44,7 @@ from phronesis_postgres import Database, PostgresSettings
 from phronesis_postgres.migrate import migrate
 from phronesis_postgres.roles import role_of
 from tests.support.bus import broker, connected, eventually, somebody
+from tests.support.personas import Persona
 from tests.support.servers import NatsServer, PostgresServer
 
 DIALOGUE = next(content for content in read_agents() if content.agent == "dialogue")
@@ -137,8 +138,8 @@ async def copies(tmp_path: Path, postgres: PostgresServer, number: int) -> Async
         yield asker
 
 
-def of(tenant: Principal, role: Role, user: str = "eve") -> Principal:
-    return tenant.model_copy(update={"role": role, "user": user})
+def of(tenant: Principal, role: Persona, user: str = "eve") -> Principal:
+    return tenant.model_copy(update={**role.rights, "user": user})
 
 
 @pytest.mark.req("N-231", "N-243")
@@ -153,13 +154,13 @@ async def test_a_publication_reaches_every_copy_at_once_and_is_taken_back(tmp_pa
 
         assert await told() == {("4.0.0", "TIER ")}
         text = NewText(tag="tier1_bootstrap", content="Anew.")
-        await ask(asker, of(who, Role.EDITOR), PUBLISH_INSTRUCTIONS, PublishInstructions(texts=(text,)))
+        await ask(asker, of(who, Persona.EDITOR), PUBLISH_INSTRUCTIONS, PublishInstructions(texts=(text,)))
 
         async def anew() -> bool:
             return await told() == {("4.0.0+1", "Anew.")}
 
         await eventually(anew)
-        await ask(asker, of(who, Role.EDITOR), ROLLBACK_INSTRUCTIONS, RollbackInstructions())
+        await ask(asker, of(who, Persona.EDITOR), ROLLBACK_INSTRUCTIONS, RollbackInstructions())
 
         async def back() -> bool:
             return await told() == {("4.0.0", "TIER ")}
@@ -174,14 +175,14 @@ async def test_an_analyst_retrieves_and_only_an_editor_or_an_administrator_publi
     async with copies(tmp_path, postgres, 1) as asker:
         who = somebody()
         asked = RetrieveInstructions(elements=("EntityProject", "chart_type_Column"))
-        found = await ask(asker, of(who, Role.NOOR), RETRIEVE_INSTRUCTIONS, asked)
+        found = await ask(asker, of(who, Persona.NOOR), RETRIEVE_INSTRUCTIONS, asked)
         assert (found.tags, found.missing, found.version) == (("EntityProject", "chart_type_Column"), (), "4.0.0")
         publication = PublishInstructions(texts=(NewText(tag="EntityRisk", status="deprecated"),))
-        for role in set(Role) - {Role.EDITOR, Role.ADMIN}:
+        for role in set(Persona) - {Persona.EDITOR, Persona.ADMIN}:
             with pytest.raises(Forbidden):
                 await ask(asker, of(who, role), PUBLISH_INSTRUCTIONS, publication)
-        await ask(asker, of(who, Role.ADMIN), PUBLISH_INSTRUCTIONS, publication)
-        listed = await ask(asker, of(who, Role.ADMIN), LIST_INSTRUCTIONS, ListInstructions(status="deprecated"))
+        await ask(asker, of(who, Persona.ADMIN), PUBLISH_INSTRUCTIONS, publication)
+        listed = await ask(asker, of(who, Persona.ADMIN), LIST_INSTRUCTIONS, ListInstructions(status="deprecated"))
         assert [(one.tag, one.own) for one in listed.texts] == [("EntityRisk", True)]
         with pytest.raises(NotFound):
             await ask(asker, who, RETRIEVE_INSTRUCTIONS, RetrieveInstructions(elements=("EntityRisk",)))
@@ -192,10 +193,10 @@ async def test_users_stay_in_their_arms_on_every_copy_and_outcomes_are_reported(
 ) -> None:
     async with copies(tmp_path, postgres, 2) as asker:
         tenant = somebody()
-        editor = of(tenant, Role.EDITOR)
+        editor = of(tenant, Persona.EDITOR)
         arms = (Arm(name="control", weight=1), Arm(name="short", weight=1, texts={"tier1_bootstrap": "Be short."}))
         await ask(asker, editor, START_EXPERIMENT, StartExperiment(name="tone", arms=arms))
-        users = [of(tenant, Role.NOOR, f"u{n}") for n in range(12)]
+        users = [of(tenant, Persona.NOOR, f"u{n}") for n in range(12)]
 
         async def arm(user: Principal) -> str:
             profile = await ask(asker, user, AGENT_GET, AgentRef(agent="analyst"))

@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 
 from phronesis_bus import Bus, Call, News, announce, ask, connect, follow, serve
-from phronesis_contracts import BadRequest, Forbidden, Nothing, Principal, Role, Unavailable
+from phronesis_contracts import BadRequest, Forbidden, Nothing, Principal, Unavailable
 from phronesis_contracts.memory import (
     KNOWLEDGE_STORED,
     PROFILE_GET,
@@ -49,6 +49,7 @@ from phronesis_memory.settings import MemorySettings
 from phronesis_postgres import Database
 from tests.support.bus import eventually
 from tests.support.memory import ScriptedGraph, WordEmbedder, open_index, someone
+from tests.support.personas import Persona
 from tests.support.servers import NatsServer, PostgresServer, VectorServer
 
 
@@ -162,7 +163,7 @@ async def test_news_of_what_was_stored_reaches_the_graph_and_the_audit(world: Wo
 
 
 async def test_an_editor_may_not_remember(world: World) -> None:
-    who = someone().model_copy(update={"role": Role.EDITOR})
+    who = someone().model_copy(update=Persona.EDITOR.rights)
     with pytest.raises(Forbidden):
         await world.remember(who, _fact("x"))
 

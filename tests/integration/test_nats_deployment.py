@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from phronesis_bus.secrets import make
-from phronesis_contracts import Role
+from phronesis_contracts import Agent, Role
 from phronesis_contracts.service import SERVICES
 from tests.support import rights
 from tests.support.bus import connected, eventually
 from tests.support.nats_deployment import FILES, DeployedNats, Wire, deployed
 from tests.support.outside import access, admitting, is_let_in
+from tests.support.personas import Persona
 
 pytestmark = pytest.mark.verify
 
@@ -56,13 +58,17 @@ async def test_a_user_may_hear_what_is_declared_for_it_and_nothing_else_in_a_que
     assert 0 < len(expected) < len(SUBSCRIPTIONS)
 
 
-@pytest.mark.parametrize("role", [Role.NOOR, Role.CURATOR])
+@pytest.mark.parametrize(
+    "given",
+    [Persona.NOOR.rights, Persona.CURATOR.rights, {"role": Role.READER, "agents": (Agent.CURATOR, Agent.NOOR)}],
+    ids=["noor", "curator", "reader"],
+)
 async def test_an_outside_system_may_do_what_its_tenant_user_and_role_give_it_and_nothing_else(
-    server: DeployedNats, role: Role
+    server: DeployedNats, given: dict[str, Any]
 ) -> None:
     await server.declare()  # the program that declares has tried to delete every stream, and may
     async with admitting(server), connected(server, "gateway") as (gateway,):
-        who, made = access(gateway, role=role)
+        who, made = access(gateway, **given)
         say, hear = rights.of_outside_system(who)
         own = [subject.replace("acme", who.tenant).replace("ann", who.user) for subject in SUBSCRIPTIONS]
         subjects = list(dict.fromkeys([*SUBSCRIPTIONS, *own, *hear, f"{made.inbox}.x"]))

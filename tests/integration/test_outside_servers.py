@@ -11,7 +11,7 @@ import pytest
 from pydantic import SecretStr
 
 from phronesis_bus import Bus, Relay, ask, connect, serve
-from phronesis_contracts import BadRequest, Forbidden, Nothing, Principal, Risk, Role
+from phronesis_contracts import BadRequest, Forbidden, Nothing, Principal, Risk
 from phronesis_contracts.media import RESOLVE_ADDRESS
 from phronesis_contracts.outside import (
     ACCEPT_TOOLS,
@@ -44,6 +44,7 @@ from phronesis_orchestrator.sessions.store import AesSeal
 from phronesis_orchestrator.turns.ports import BusNeighbours
 from phronesis_postgres import Database, PostgresOutbox
 from tests.support.mcp_outsiders import INJECTION, RunningOutsider, outsider
+from tests.support.personas import Persona
 from tests.support.servers import NatsServer, PostgresServer
 
 SECRET = "Bearer nobody-may-see-this"
@@ -94,7 +95,7 @@ async def here(nats_server: NatsServer, postgres: PostgresServer) -> AsyncIterat
 
 @pytest.fixture
 def root() -> Principal:
-    return Principal(tenant=f"t-{uuid4().hex[:12]}", user="root", role=Role.ADMIN)
+    return Principal(tenant=f"t-{uuid4().hex[:12]}", user="root", **Persona.ADMIN.rights)
 
 
 async def states(here: Platform, root: Principal) -> dict[str, ToolState]:
@@ -159,9 +160,9 @@ async def test_withdrawn_tools_and_servers_that_are_off_are_not_offered(here: Pl
             await here.neighbours.ask(root, rpc, rpc.input.model_validate(given), key="k")
 
 
-@pytest.mark.parametrize("role", [role for role in Role if role is not Role.ADMIN])
-async def test_none_but_administrators_look_after_servers(here: Platform, root: Principal, role: Role) -> None:
-    who = root.model_copy(update={"role": role})
+@pytest.mark.parametrize("role", [role for role in Persona if role is not Persona.ADMIN])
+async def test_none_but_administrators_look_after_servers(here: Platform, root: Principal, role: Persona) -> None:
+    who = root.model_copy(update=role.rights)
     for rpc, request in (
         (ADD_SERVER, AddServer(name="out", url=here.running.url)),
         (LIST_SERVERS, Nothing()),

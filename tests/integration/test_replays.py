@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 
 from phronesis_bus import Bus, Call, ask, connect, serve, tell
-from phronesis_contracts import BudgetExceeded, Forbidden, NotFound, Principal, Role
+from phronesis_contracts import BudgetExceeded, Forbidden, NotFound, Principal
 from phronesis_contracts.answers import TURN_REPLAY, TURN_TRACE, AnswerTrace, NotReplayable, Replayed, ReplayTurn, TraceOfTurn
 from phronesis_contracts.instructions import AGENT_GET, RETRIEVE_INSTRUCTIONS, AgentProfile, AgentRef
 from phronesis_contracts.ledger import LIMITS_SET, USAGE_GET, GetUsage, SetLimit
@@ -47,6 +47,7 @@ from tests.integration.test_orchestrator import orchestrator
 from tests.support.analysts import ROWS, SNIPPET, loaded, profile
 from tests.support.chat import AGENT, reasoning
 from tests.support.groq_server import Fault, GroqServer, groq_server
+from tests.support.personas import Persona
 from tests.support.servers import NatsServer, PostgresServer
 from tests.unit.orchestrator.fakes import FACT
 
@@ -162,8 +163,8 @@ async def desk(nats_server: NatsServer, database: Database) -> AsyncIterator[Des
             yield desk
 
 
-def someone(role: Role = Role.NOOR, tenant: str | None = None) -> Principal:
-    return Principal(tenant=tenant or f"t{uuid4().hex[:8]}", user=f"u{uuid4().hex[:8]}", role=role)
+def someone(role: Persona = Persona.NOOR, tenant: str | None = None) -> Principal:
+    return Principal(tenant=tenant or f"t{uuid4().hex[:8]}", user=f"u{uuid4().hex[:8]}", **role.rights)
 
 
 async def test_a_trace_holds_each_model_call_with_its_tokens_and_its_cost(desk: Desk) -> None:
@@ -211,8 +212,8 @@ async def test_no_text_of_a_memory_is_recorded(desk: Desk, database: Database) -
 async def test_a_trace_is_for_the_turns_user_and_for_admins_of_its_tenant(desk: Desk) -> None:
     who = someone()
     turn = await desk.ask(who, "hello")
-    assert await desk.trace(someone(Role.ADMIN, who.tenant), turn) == await desk.trace(who, turn)
-    for stranger in (someone(tenant=who.tenant), someone(Role.ADMIN)):
+    assert await desk.trace(someone(Persona.ADMIN, who.tenant), turn) == await desk.trace(who, turn)
+    for stranger in (someone(tenant=who.tenant), someone(Persona.ADMIN)):
         with pytest.raises(NotFound):
             await desk.trace(stranger, turn)
 
@@ -304,7 +305,7 @@ async def test_only_the_turns_user_may_replay_it_and_only_once_it_has_ended(desk
     who = someone()
     turn = await desk.ask(who, "hello")
     with pytest.raises(NotFound):
-        await desk.replay(someone(Role.ADMIN, who.tenant), turn)
+        await desk.replay(someone(Persona.ADMIN, who.tenant), turn)
     async with database.transaction(who.tenant) as connection:
         await connection.execute("UPDATE turns SET status = 'waiting' WHERE id = $1::text::uuid", turn.turn_id)
     with pytest.raises(NotReplayable):
@@ -323,7 +324,7 @@ async def test_the_rules_give_the_identical_answer_again(nats_server: NatsServer
 
 async def test_a_limit_stops_the_next_call_and_none_is_made_after_it(desk: Desk) -> None:
     who = someone()
-    admin = someone(Role.ADMIN, who.tenant)
+    admin = someone(Persona.ADMIN, who.tenant)
     await ask(desk.bus, admin, LIMITS_SET, SetLimit(window="day", tokens=1))
     turn = await desk.ask(who, "What is the archive?")
     assert [call.purpose for call in desk.model.calls] == ["router"]
@@ -338,13 +339,13 @@ async def test_a_limit_stops_the_next_call_and_none_is_made_after_it(desk: Desk)
 
 async def test_a_limit_in_the_midst_of_work_leaves_the_turn_to_the_rules(desk: Desk) -> None:
     who = someone()
-    await ask(desk.bus, someone(Role.ADMIN, who.tenant), LIMITS_SET, SetLimit(window="day", tokens=10**9))
+    await ask(desk.bus, someone(Persona.ADMIN, who.tenant), LIMITS_SET, SetLimit(window="day", tokens=10**9))
     desk.script([RECALL], [BUNDLE], [READ])
     used = (await desk.ask(who, "How many projects?", "noor")).reply
     assert used is not None
     spent = used.usage.input_tokens + used.usage.output_tokens
     desk.model.reset()
-    await ask(desk.bus, someone(Role.ADMIN, who.tenant), LIMITS_SET, SetLimit(window="day", tokens=2 * spent - 1000))
+    await ask(desk.bus, someone(Persona.ADMIN, who.tenant), LIMITS_SET, SetLimit(window="day", tokens=2 * spent - 1000))
     desk.script([RECALL], [BUNDLE], [READ])
     turn = await desk.ask(who, "How many projects?", "noor")
     assert turn.reply is not None
@@ -356,7 +357,7 @@ async def test_a_limit_in_the_midst_of_work_leaves_the_turn_to_the_rules(desk: D
 async def test_the_rules_go_on_working_at_a_limit(nats_server: NatsServer, database: Database) -> None:
     async with groq_server() as model, desks(nats_server, database, RULES, model) as desk:
         who = someone()
-        await ask(desk.bus, someone(Role.ADMIN, who.tenant), LIMITS_SET, SetLimit(window="month", tokens=0, usd=0.0))
+        await ask(desk.bus, someone(Persona.ADMIN, who.tenant), LIMITS_SET, SetLimit(window="month", tokens=0, usd=0.0))
         assert (await desk.ask(who, "hello")).problem is None
 
 
@@ -365,7 +366,7 @@ async def test_only_an_admin_sets_limits_and_sees_what_others_use(desk: Desk) ->
     await desk.ask(who, "What is the archive?")
     with pytest.raises(Forbidden):
         await ask(desk.bus, who, LIMITS_SET, SetLimit(window="day", tokens=1))
-    admin = someone(Role.ADMIN, who.tenant)
+    admin = someone(Persona.ADMIN, who.tenant)
     sums = [(await ask(desk.bus, one, USAGE_GET, GetUsage(by=("user",), user=who.user))).sums for one in (admin, who)]
     assert [one.user for one in sums[0]] == [who.user]
     assert sums[0] == sums[1]

@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 
 from phronesis_bus import Bus, News, ask, connect, follow
-from phronesis_contracts import BadRequest, Forbidden, Nothing, Role, Rpc
+from phronesis_contracts import BadRequest, Forbidden, Nothing, Rpc
 from phronesis_contracts.memory import (
     FORGET_MEMORY,
     KEEP_MEMORY,
@@ -32,6 +32,7 @@ from phronesis_memory.values import Vector
 from phronesis_postgres import Database
 from tests.support.bus import eventually
 from tests.support.memory import WordEmbedder, open_index
+from tests.support.personas import Persona
 from tests.support.scopes import person, some_tenant
 from tests.support.servers import NatsServer, PostgresServer, VectorServer
 
@@ -110,8 +111,8 @@ async def test_every_refusal_of_noor_is_entered(world: World) -> None:
 
 
 @pytest.mark.req("N-084", "N-222", "N-223")
-@pytest.mark.parametrize("role", sorted(Role))
-async def test_a_role_reads_and_writes_what_the_table_says(world: World, role: Role) -> None:
+@pytest.mark.parametrize("role", sorted(Persona))
+async def test_a_role_reads_and_writes_what_the_table_says(world: World, role: Persona) -> None:
     tenant = some_tenant()
     who, may = person(tenant, role), {True: "ok", False: "forbidden"}
     for scope in Scope:
@@ -126,10 +127,14 @@ async def test_a_role_reads_and_writes_what_the_table_says(world: World, role: R
                 said.append("ok")
             except Forbidden:
                 said.append("forbidden")
-        writes = role in (Role.MAESTRO, Role.ADMIN)
-        reads = writes or (role is Role.NOOR and scope not in (Scope.CSUITE, Scope.SECRETS))
+        writes = role in (Persona.MAESTRO, Persona.ADMIN)
+        reads = writes or (role is Persona.NOOR and scope not in (Scope.CSUITE, Scope.SECRETS))
         assert said == [may[writes], may[reads], may[writes]], scope
-    refused = 12 * (role not in (Role.MAESTRO, Role.ADMIN)) + 6 * (role not in RECALLED) + 2 * (role is Role.NOOR)
+    refused = (
+        12 * (role not in (Persona.MAESTRO, Persona.ADMIN))
+        + 6 * (role not in (*RECALLED, Persona.ADMIN))
+        + 2 * (role is Persona.NOOR)
+    )
     await eventually(lambda: len(world.entered(tenant)) == (refused or 12))
     assert {entry[2] for entry in world.entered(tenant)} == {"refused" if refused else "done"}
     assert tenant not in world.stored

@@ -15,7 +15,7 @@ import pytest
 
 import phronesis_tokens as tokens
 from phronesis_bus import Bus, announce, ask, connect
-from phronesis_contracts import Principal, Role
+from phronesis_contracts import Principal
 from phronesis_contracts.constitution import writes
 from phronesis_contracts.constitution.lists import LISTS, ListLayer
 from phronesis_contracts.constitution.registry import TYPES, Layer
@@ -48,6 +48,7 @@ from phronesis_postgres import Database
 from tests.support.bus import eventually, somebody
 from tests.support.constitutions import plant, thing
 from tests.support.graph import opened, settings
+from tests.support.personas import Persona
 from tests.support.servers import GraphServer, NatsServer, PostgresServer
 
 WORDS = "We write down what we measured, who measured it, and what would have changed our mind; "
@@ -63,23 +64,23 @@ class Agents:
     bus: Bus
     tenant: str
 
-    def who(self, role: Role) -> Principal:
-        return Principal(tenant=self.tenant, user=f"u-{role}", role=role)
+    def who(self, role: Persona) -> Principal:
+        return Principal(tenant=self.tenant, user=f"u-{role}", **role.rights)
 
-    async def create(self, type: str, id: str, role: Role = Role.ADMIN, **more: Any) -> str:
+    async def create(self, type: str, id: str, role: Persona = Persona.ADMIN, **more: Any) -> str:
         rpc = writes.CREATE[type].rpc
         request = rpc.input.model_validate({"id": id, "title": f"The {id}", **more})
         await ask(self.bus, self.who(role), rpc, request, timeout=60)  # the first one declares the store's schema
         return id
 
-    async def update(self, id: str, role: Role = Role.ADMIN, **fields: Any) -> None:
+    async def update(self, id: str, role: Persona = Persona.ADMIN, **fields: Any) -> None:
         await ask(self.bus, self.who(role), writes.UPDATE_NODE, UpdateAnyNode.model_validate({"id": id, **fields}))
 
-    async def relate(self, source: str, type: str, target: str, role: Role = Role.ADMIN) -> str:
+    async def relate(self, source: str, type: str, target: str, role: Persona = Persona.ADMIN) -> str:
         request = Relate(from_id=source, to_id=target, type=type)
         return (await ask(self.bus, self.who(role), writes.RELATE, request)).relationship.id
 
-    async def start(self, role: Role = Role.DISCUSS) -> SessionStarted:
+    async def start(self, role: Persona = Persona.DISCUSS) -> SessionStarted:
         return await ask(self.bus, self.who(role), START_SESSION, StartSession())
 
     async def fresh(self) -> set[str]:
@@ -165,7 +166,7 @@ async def test_a_whole_constitution_is_in_its_session_within_the_budget(
     await agents.create("note", "first")  # by now the service has declared the store's schema
     async with opened(graph_server, tmp_path) as stores:
         links = (f"{child} SUPPORTED_BY {parent}" for parent, child in pairwise(vision))
-        await plant(stores, agents.who(Role.ADMIN), nodes, *links)
+        await plant(stores, agents.who(Persona.ADMIN), nodes, *links)
     found = await agents.start()
     assert {node.id for node in found.foundation} == set(foundation)
     assert {node.id for node in found.vision} == set(vision)
@@ -177,7 +178,7 @@ async def test_a_whole_constitution_is_in_its_session_within_the_budget(
     assert found.stats.vision_tokens <= 8_000
     assert found.stats.total_tokens <= 25_000
     assert await whole(agents, Layer.FOUNDATION) > 44_000
-    used = await ask(agents.bus, agents.who(Role.DISCUSS), CONTEXT_USAGE, AskUsage())
+    used = await ask(agents.bus, agents.who(Persona.DISCUSS), CONTEXT_USAGE, AskUsage())
     assert {row.component: row.remaining for row in used.rows}["conversation"] >= 0
 
 
@@ -185,7 +186,7 @@ async def whole(agents: Agents, layer: Layer) -> int:
     """Tokens of a layer as the first version of its list tells it."""
     size, cursor = 0, None
     while True:
-        page = await ask(agents.bus, agents.who(Role.DISCUSS), LISTS[layer].rpc, ListLayer(cursor=cursor))
+        page = await ask(agents.bus, agents.who(Persona.DISCUSS), LISTS[layer].rpc, ListLayer(cursor=cursor))
         size += tokens.count(json.dumps([node.model_dump(mode="json") for node in page.items]))
         cursor = page.next_cursor
         if cursor is None:
@@ -196,7 +197,7 @@ async def whole(agents: Agents, layer: Layer) -> int:
 async def test_no_node_of_another_layer_is_in_a_session(agents: Agents) -> None:
     await small(agents)
     await agents.create("strategy", "plan")
-    await agents.create("insight", "idea", role=Role.MIND)
+    await agents.create("insight", "idea", role=Persona.MIND)
     found = await agents.start()
     assert {node.id for node in (*found.foundation, *found.vision)} == {"candour", "no-secrets", "answers"}
 
@@ -213,7 +214,7 @@ async def test_the_workload_has_the_open_tasks_of_the_week_and_no_others(agents:
         ("done", 1, {"effortHours": 50, "status": "done"}),
     ):
         await agents.create("task", name, dueDate=(today + timedelta(days=day)).isoformat(), **more)
-    found = await ask(agents.bus, agents.who(Role.EXECUTE), ASSESS_WORKLOAD, AssessWorkload(include_task_details=True))
+    found = await ask(agents.bus, agents.who(Persona.EXECUTE), ASSESS_WORKLOAD, AssessWorkload(include_task_details=True))
     assert found.tasks.items is not None
     assert [task.id for task in found.tasks.items] == ["now", "guess", "soon"]
     assert (found.tasks.total, found.tasks.by_status, found.capacity.scheduled_hours) == (3, {"todo": 2, "in_progress": 1}, 5.5)
@@ -225,7 +226,7 @@ async def test_writes_of_two_agents_each_drop_what_they_touch(agents: Agents) ->
     await small(agents)
     await agents.update("candour", summary="Say what is so.")
     assert await agents.dropped({"foundation"}) == {"foundation"}
-    await agents.update("write", role=Role.EXECUTE, fields={"effortHours": 5})
+    await agents.update("write", role=Persona.EXECUTE, fields={"effortHours": 5})
     assert await agents.dropped({"workload"}) == {"workload"}
     found = await agents.start()
     assert found.workload is not None
@@ -242,7 +243,7 @@ async def test_a_relationship_that_is_made_or_removed_drops_the_part_that_shows_
     assert await agents.dropped({"foundation"}) == {"foundation"}
     await agents.relate("answers", "ALIGNS_WITH", "show-work")
     assert await agents.dropped({"vision"}) == {"vision"}
-    await ask(agents.bus, agents.who(Role.ADMIN), writes.UNRELATE, Unrelate(id=made))
+    await ask(agents.bus, agents.who(Persona.ADMIN), writes.UNRELATE, Unrelate(id=made))
     assert await agents.dropped({"foundation"}) == {"foundation"}
     found = await agents.start()
     assert {link.to_id for link in found.foundation_relationships} == {"no-secrets"}
@@ -259,7 +260,7 @@ async def test_what_is_archived_or_deleted_is_gone_from_every_part_that_showed_i
     await agents.update("candour", status="active")
     assert await agents.dropped({"foundation", "vision"}) == {"foundation", "vision"}
     assert [parent.id for parent in (await agents.start()).vision[0].parents or ()] == ["candour"]
-    await ask(agents.bus, agents.who(Role.ADMIN), writes.DELETE_NODE, DeleteConstitutionNode(id="answers"))
+    await ask(agents.bus, agents.who(Persona.ADMIN), writes.DELETE_NODE, DeleteConstitutionNode(id="answers"))
     assert await agents.dropped({"vision"}) == {"vision"}
     assert (await agents.start()).vision == ()
     assert "candour" in {node.id for node in (await agents.start()).foundation}
@@ -275,7 +276,7 @@ async def test_a_session_that_nothing_is_kept_of_is_whole(
     nodes = [thing(f"{kind}{at}", kind, summary=WORDS) for kind, count in kinds.items() for at in range(count)][:size]
     await agents.create("note", "first")  # by now the service has declared the store's schema
     async with opened(graph_server, tmp_path) as stores:
-        await plant(stores, agents.who(Role.ADMIN), nodes)
+        await plant(stores, agents.who(Persona.ADMIN), nodes)
     touched = ConstitutionChanged(
         nodes=tuple(
             NodeNews(id="x", type=type, layer=TYPES[type].layer, operation=Operation.CREATE, version=1)

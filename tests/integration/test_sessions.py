@@ -15,7 +15,7 @@ import pytest
 from pydantic import SecretStr
 
 from phronesis_bus import Bus, Call, Relay, announce, ask, connect, serve
-from phronesis_contracts import BadRequest, Forbidden, Nothing, Principal, Role, ServiceError, Unavailable
+from phronesis_contracts import BadRequest, Forbidden, Nothing, Principal, ServiceError, Unavailable
 from phronesis_contracts.constitution.lists import LIST_FOUNDATION_TOOL, LIST_VISION_TOOL
 from phronesis_contracts.constitution.paths import DUE_WORK_TOOL
 from phronesis_contracts.constitution.registry import Layer
@@ -41,6 +41,7 @@ from phronesis_orchestrator.sessions.store import AesSeal, PostgresCalendars
 from phronesis_orchestrator.turns.ports import BusNeighbours
 from phronesis_postgres import Database, PostgresOutbox
 from tests.support.bus import eventually
+from tests.support.personas import Persona
 from tests.support.servers import NatsServer, PostgresServer
 from tests.unit.orchestrator.sessions.fakes import DUE, FOUNDATION, VISION
 
@@ -134,8 +135,8 @@ def _quiet(here: Platform) -> None:
     here.pages.clear()
 
 
-def somebody(role: Role = Role.DISCUSS) -> Principal:
-    return Principal(tenant=f"t-{uuid4().hex[:8]}", user="ann", role=role)
+def somebody(role: Persona = Persona.DISCUSS) -> Principal:
+    return Principal(tenant=f"t-{uuid4().hex[:8]}", user="ann", **role.rights)
 
 
 def wrote(type: str, layer: Layer, operation: Operation, *changed: str, id: str = "x") -> ConstitutionChanged:
@@ -164,9 +165,9 @@ async def test_a_session_begins_with_all_three_parts_in_little_time(here: Platfo
 
 
 @pytest.mark.req("O-252")
-@pytest.mark.parametrize("role", sorted(Role))
-async def test_every_reader_of_the_constitution_may_begin_a_session_and_nobody_else(here: Platform, role: Role) -> None:
-    if role in READERS:
+@pytest.mark.parametrize("role", sorted(Persona))
+async def test_every_reader_of_the_constitution_may_begin_a_session_and_nobody_else(here: Platform, role: Persona) -> None:
+    if role.principal.acts_as(READERS):
         assert (await here.start(somebody(role))).warnings == ()
     else:
         with pytest.raises(Forbidden):

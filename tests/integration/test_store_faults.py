@@ -14,7 +14,7 @@ import pytest
 from pydantic import SecretStr
 
 from phronesis_bus import Blobs, News, ask, connect, envelope, follow
-from phronesis_contracts import NotFound, Role, ServiceError, TimedOut, Unavailable
+from phronesis_contracts import NotFound, ServiceError, TimedOut, Unavailable
 from phronesis_contracts.constitution.writes import CONSTITUTION_CHANGED, CREATE, ConstitutionChanged
 from phronesis_contracts.media import UPLOADS
 from phronesis_contracts.memory import AugmentedMemoryContext, Remember, RememberItem, Retrieve
@@ -29,6 +29,7 @@ from phronesis_memory.settings import MemorySettings
 from phronesis_postgres import Database, PostgresSettings
 from tests.support.bus import connected, eventually, somebody
 from tests.support.memory import ScriptedGraph, WordEmbedder, calling, someone
+from tests.support.personas import Persona
 from tests.support.servers import GraphServer, NatsServer, PostgresServer
 from tests.support.tcp_proxy import Mode, TcpProxy, tcp_proxy
 
@@ -233,7 +234,7 @@ async def test_with_the_graph_store_away_a_write_fails_at_once_may_be_repeated_a
     store: tuple[Bolt, TcpProxy], graph_server: GraphServer, nats_server: NatsServer
 ) -> None:
     bolt, proxy = store
-    who, heard = somebody(role=Role.ADMIN), list[str]()
+    who, heard = somebody(**Persona.ADMIN.rights), list[str]()
 
     async def on_changed(news: News, event: ConstitutionChanged) -> None:
         if news.tenant == who.tenant:

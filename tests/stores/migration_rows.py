@@ -28,6 +28,14 @@ ROWS: dict[str, dict[str, str]] = {
                 "INSERT INTO retention (tenant, days, updated_by) VALUES ('acme', '{}', 'root');",
             )
         ),
+        "0005-roles": "\n".join(
+            (
+                _key(3, ", access, agents", ", 'member', '{noor}'"),
+                _key(4, ", access, agents", ", 'owner', '{}'"),
+                _key(5, ", access, agents", ", 'reader', '{discuss,mind}'"),
+                _key(6),
+            )
+        ),
     },
     "instructions": {
         "0001-instructions": "\n".join(

@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from phronesis_contracts import NotFound, Principal, Risk, Role, ServiceError, TurnEnded
+from phronesis_contracts import NotFound, Principal, Risk, ServiceError, TurnEnded
 from phronesis_contracts.approvals import AnswerApproval, ApprovalAnswered, ApprovalRef, ApprovalStatus, Decision, ListApprovals
 from phronesis_contracts.constitution.writes import DeleteConstitutionNode
 from phronesis_contracts.orchestrator import ListConversations, TurnStatus
@@ -21,6 +21,7 @@ from phronesis_orchestrator.turns.store import PostgresJournal, PostgresTurns
 from phronesis_orchestrator.turns.turn import Claim, LostClaim
 from phronesis_postgres import EVERY_TENANT, Database
 from tests.stores.test_turns import LEASE, claimed, completed, new, someone
+from tests.support.personas import Persona
 from tests.support.postgres_text import holding
 from tests.support.servers import PostgresServer
 
@@ -221,7 +222,7 @@ async def test_of_many_answers_at_once_one_counts_and_the_turn_goes_on_once(
     turns: PostgresTurns, approvals: PostgresApprovals
 ) -> None:
     who, claim, asks = await waiting(turns, approvals)
-    boss = Principal(tenant=who.tenant, user="boss", role=Role.ADMIN)
+    boss = Principal(tenant=who.tenant, user="boss", **Persona.ADMIN.rights)
     answers = [(who, yes(asks)), (boss, no(asks))] * 10
     found = await asyncio.gather(*(approvals.answer(*one) for one in answers), return_exceptions=True)
     statuses = {one.status for one in found if not isinstance(one, BaseException)}
@@ -231,12 +232,12 @@ async def test_of_many_answers_at_once_one_counts_and_the_turn_goes_on_once(
     assert (again.turn_id, await turns.claim("w2", 10, LEASE)) == (claim.turn_id, [])
 
 
-@pytest.mark.parametrize("other", [Principal(tenant="x", user="u", role=Role.ADMIN), None])
+@pytest.mark.parametrize("other", [Principal(tenant="x", user="u", **Persona.ADMIN.rights), None])
 async def test_a_stranger_neither_sees_nor_answers(
     turns: PostgresTurns, approvals: PostgresApprovals, other: Principal | None
 ) -> None:
     who, claim, asks = await waiting(turns, approvals)
-    stranger = other or Principal(tenant=who.tenant, user="somebody-else", role=Role.MAESTRO)
+    stranger = other or Principal(tenant=who.tenant, user="somebody-else", **Persona.MAESTRO.rights)
     with pytest.raises(NotFound):
         await approvals.approval(stranger, ApprovalRef(approval_id=asks.approval_id))
     with pytest.raises(NotFound):
@@ -247,7 +248,7 @@ async def test_a_stranger_neither_sees_nor_answers(
 
 async def test_an_admin_of_the_tenant_sees_and_answers(turns: PostgresTurns, approvals: PostgresApprovals) -> None:
     who, _, asks = await waiting(turns, approvals)
-    admin = Principal(tenant=who.tenant, user="boss", role=Role.ADMIN)
+    admin = Principal(tenant=who.tenant, user="boss", **Persona.ADMIN.rights)
     listed = await approvals.approvals(admin, ListApprovals(status=ApprovalStatus.PENDING))
     assert [one.approval_id for one in listed.approvals] == [asks.approval_id]
     assert (await approvals.answer(admin, yes(asks))).answered_by == "boss"

@@ -8,12 +8,13 @@ from itertools import pairwise
 
 import pytest
 
-from phronesis_contracts import BadRequest, Forbidden, KeyReused, NotFound, Role
+from phronesis_contracts import BadRequest, Forbidden, KeyReused, NotFound
 from phronesis_contracts.constitution.registry import RELATIONSHIPS, Layer
 from phronesis_contracts.constitution.values import ConstitutionLink, ConstitutionNode
 from phronesis_contracts.constitution.writes import RegistryRefused
 from tests.support.constitution_writes import Constitution
 from tests.support.graph import Stores, opened
+from tests.support.personas import Persona
 from tests.support.servers import GraphServer
 
 pytestmark = pytest.mark.timeout(300)
@@ -148,7 +149,7 @@ async def test_a_relationship_is_removed_by_its_id_and_its_ends_stay(graph: Cons
 async def test_only_who_may_write_the_node_that_it_leads_from_joins_it(graph: Constitution) -> None:
     task, goal, value = await graph.node("task"), await graph.node("goal"), await graph.node("value")
     principle = await graph.node("principle")
-    execute = graph.by(Role.EXECUTE)
+    execute = graph.by(Persona.EXECUTE)
     assert (await execute.relate(task, "SERVES", goal)).created
     link = (await graph.relate(value, "ENFORCED_BY", principle)).relationship
     with pytest.raises(Forbidden):
@@ -252,7 +253,7 @@ async def test_an_id_that_has_another_type_by_now_gets_its_own_back(graph: Const
 @pytest.mark.req("O-347")
 async def test_nobody_but_an_admin_restores(graph: Constitution) -> None:
     with pytest.raises(Forbidden):
-        await graph.by(Role.MAESTRO).restore("r1", last=True)
+        await graph.by(Persona.MAESTRO).restore("r1", last=True)
 
 
 @pytest.mark.req("O-351")

@@ -12,7 +12,7 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
-from phronesis_contracts import KeyReused, Principal, Role
+from phronesis_contracts import KeyReused, Principal
 from phronesis_contracts.constitution.insight import AskEvolution, FindDuplicates, ListTopics, ReportDrift, TopicNodes
 from phronesis_contracts.constitution.registry import Layer
 from phronesis_contracts.constitution.search import (
@@ -37,6 +37,7 @@ from phronesis_memory.settings import RetrievalSettings
 from phronesis_postgres import EVERY_TENANT
 from tests.support.constitution_memory import Constitution, open_constitution, unit
 from tests.support.memory import calling
+from tests.support.personas import Persona
 from tests.support.servers import PostgresServer, VectorServer
 from tests.unit.memory.fakes_constitution import ids, pair_ids
 from tests.unit.memory.fakes_nodes import ScriptedGraph
@@ -58,7 +59,7 @@ class Searches:
     @property
     def who(self) -> Principal:
         """Somebody of the tenant."""
-        return Principal(tenant=self.tenant, user="ann", role=Role.ADMIN)
+        return Principal(tenant=self.tenant, user="ann", **Persona.ADMIN.rights)
 
     async def add(self, type: str, id: str, cosine: float = 0.0, vector: Any = None, **fields: Any) -> None:
         """A node, embedded, whose vector has this cosine with the question's."""
@@ -180,7 +181,7 @@ async def test_ratings_are_linked_to_a_retrieval_of_the_tenant(searches: Searche
     assert await rate(False, searches.who, node_id="near") == (0.5, 2)
     assert await rate(True, searches.who, node_id="near") == (1.0, 2)
     with pytest.raises(NoSuchRetrieval):
-        await rate(True, Principal(tenant="another", user="ann", role=Role.ADMIN))
+        await rate(True, Principal(tenant="another", user="ann", **Persona.ADMIN.rights))
     with pytest.raises(NoSuchRetrieval):
         await searches.found.rate_retrieval(calling(searches.who), RateRetrieval(retrieval_id="x", relevant=True))
 
@@ -254,7 +255,7 @@ async def test_the_report_holds_the_share_of_sessions_of_each_layer_against_what
             (Layer.MIND, 0.15, 0.2, 0.3333),
         ],
     )
-    nobody = calling(Principal(tenant=f"t{uuid4().hex}", user="ann", role=Role.ADMIN))
+    nobody = calling(Principal(tenant=f"t{uuid4().hex}", user="ann", **Persona.ADMIN.rights))
     none = await searches.found.report_retrieval(nobody, ReportRetrieval())
     assert (none.sessions, {one.measured for one in none.access}) == (0, {None})
 
@@ -283,7 +284,7 @@ async def test_topics_are_kept_and_filter_a_search(searches: Searches) -> None:
     again = await searches.thought.list_topics(call, ListTopics())
     assert again == listed
     assert (await searches.thought.list_topics(call, ListTopics(layers=(Layer.VISION,)))).topics == ()
-    stranger = calling(Principal(tenant="nobody-else", user="ann", role=Role.ADMIN))
+    stranger = calling(Principal(tenant="nobody-else", user="ann", **Persona.ADMIN.rights))
     assert (await searches.thought.list_topics(stranger, ListTopics())).topics == ()
 
 

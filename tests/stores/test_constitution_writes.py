@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from phronesis_contracts import Conflict, Forbidden, KeyReused, NotFound, Role
+from phronesis_contracts import Conflict, Forbidden, KeyReused, NotFound
 from phronesis_contracts.constitution.registry import NODE_LABEL, TYPES, Layer, Lifecycle
 from phronesis_contracts.constitution.writes import GuardrailHit, NodeWritten, RegistryRefused
 from phronesis_graph.bolt.schema import INDEXES, KEY, Schema, constitution_statements
@@ -16,6 +16,7 @@ from phronesis_graph.settings import Dialect
 from tests.support.constitution_writes import Constitution, declared
 from tests.support.curators import Curators
 from tests.support.graph import Stores, opened
+from tests.support.personas import Persona
 from tests.support.servers import GraphServer
 
 pytestmark = pytest.mark.timeout(300)
@@ -135,7 +136,7 @@ async def test_the_same_request_makes_one_node_by_its_own_id_and_by_the_calls_ke
     for again in ({"requestId": "r-1", "title": "New"}, {"requestId": "r-2"}):
         with pytest.raises(KeyReused):
             await graph.create("goal", **again)
-    await graph.by(Role.MAESTRO).create("goal", requestId="r-1")
+    await graph.by(Persona.MAESTRO).create("goal", requestId="r-1")
     assert len(await graph.nodes()) == 4
 
 
@@ -331,7 +332,7 @@ async def test_text_that_looks_like_a_statement_is_text(graph: Constitution, tex
 @pytest.mark.req("O-013")
 async def test_a_role_writes_its_own_layers(graph: Constitution) -> None:
     guardrail, task = await graph.node("guardrail"), await graph.node("task")
-    execute = graph.by(Role.EXECUTE)
+    execute = graph.by(Persona.EXECUTE)
     with pytest.raises(Forbidden):
         await execute.update_node(guardrail, title="Weaker")
     await execute.update_node(task, title="Done soon")
@@ -340,7 +341,7 @@ async def test_a_role_writes_its_own_layers(graph: Constitution) -> None:
 
 async def test_a_guardrail_is_enforced_on_everybody(graph: Constitution) -> None:
     rule = await graph.node("guardrail", title="No overtime", trigger="effortHours > 40", response="Split it", severity="high")
-    execute = graph.by(Role.EXECUTE)
+    execute = graph.by(Persona.EXECUTE)
     with pytest.raises(GuardrailHit) as caught:
         await execute.create("task", effortHours=41, acknowledge=[rule])
     assert all(part in caught.value.detail for part in (rule, "No overtime", "Split it", "effortHours is 41"))
@@ -368,7 +369,7 @@ async def test_an_admin_overrides_a_rule_for_one_write_with_a_reason_that_is_aud
 async def test_nobody_but_an_admin_overrides_a_rule(graph: Constitution) -> None:
     await graph.node("guardrail", title="No overtime", trigger="effortHours > 40", severity="high")
     with pytest.raises(Forbidden) as caught:
-        await graph.by(Role.EXECUTE).create("task", title="Sandbags", effortHours=60, override="the river is rising")
+        await graph.by(Persona.EXECUTE).create("task", title="Sandbags", effortHours=60, override="the river is rising")
     assert caught.value.field == "override"
     assert [node for node in await graph.nodes() if node.type == "task"] == []
 
@@ -384,7 +385,7 @@ async def test_a_guardrail_without_a_trigger_is_marked_as_enforced_by_nothing(gr
 
 async def test_a_mild_rule_has_to_be_named(graph: Constitution) -> None:
     rule = await graph.node("principle", title="Rest", properties={"trigger": "work at night", "severity": "low"})
-    decisions = graph.by(Role.DECISIONS)
+    decisions = graph.by(Persona.DECISIONS)
     with pytest.raises(GuardrailHit) as caught:
         await decisions.create("decision", title="Ship", reasoning="We worked all night")
     assert caught.value.field == "acknowledge"
@@ -395,7 +396,7 @@ async def test_a_mild_rule_has_to_be_named(graph: Constitution) -> None:
 
 
 async def test_a_rule_counts_from_its_writing_to_its_archiving(graph: Constitution) -> None:
-    mind = graph.by(Role.MIND)
+    mind = graph.by(Persona.MIND)
     await mind.create("insight", title="Gossip")
     rule = await graph.node("guardrail", trigger="gossip", severity="block")
     with pytest.raises(GuardrailHit):
@@ -410,12 +411,12 @@ async def test_a_rule_counts_from_its_writing_to_its_archiving(graph: Constituti
 
 async def test_one_tenants_rules_are_not_anothers(graph: Constitution) -> None:
     await graph.node("guardrail", trigger="gossip", severity="block")
-    assert (await Constitution(graph.stores).by(Role.MIND).check("gossip")).allowed
+    assert (await Constitution(graph.stores).by(Persona.MIND).check("gossip")).allowed
 
 
 async def test_rules_may_speak_of_what_they_forbid(graph: Constitution) -> None:
     await graph.node("guardrail", trigger="gossip", severity="block")
-    await graph.by(Role.MAESTRO).create("principle", title="No gossip")
+    await graph.by(Persona.MAESTRO).create("principle", title="No gossip")
 
 
 @pytest.mark.req("O-083", "O-064")
@@ -461,7 +462,7 @@ async def test_dates_and_returns_are_found_between_bounds_that_count(graph: Cons
 
 async def test_no_query_tool_finds_a_node(stores: Stores, graph: Constitution) -> None:
     id = await graph.node("goal", title="Hidden")
-    curator = Curators(stores, graph.who.model_copy(update={"role": Role.CURATOR}))
+    curator = Curators(stores, graph.who.model_copy(update=Persona.CURATOR.rights))
     mine = await curator.node("Product", name="Hidden")
     assert [one["id"] for one in (await curator.call("search_nodes", limit=100))["nodes"]] == [mine]
     for node_id in (id, f"constitution/{id}", f"Goal/{id}"):

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from phronesis_bus import Call
-from phronesis_contracts import Role
 from phronesis_contracts.ontology import PublishOntology
 from phronesis_contracts.twin import Upsert
 from phronesis_graph.bolt.driver import Row
@@ -33,6 +32,7 @@ from tests.support import production
 from tests.support.bus import somebody
 from tests.support.graph import Stores as GraphStores
 from tests.support.graph import joined, node, opened, ref
+from tests.support.personas import Persona
 from tests.support.servers import ArcadeServer, GraphServer
 
 pytestmark = [pytest.mark.verify, pytest.mark.timeout(180)]
@@ -187,7 +187,7 @@ async def test_a_twin_that_is_written_all_the_time_is_read_all_the_same(
 ) -> None:
     """Of a write whose key was read, all is read; of one that came later, there is no key."""
     monkeypatch.setattr("phronesis_operations.graph._PAUSE", 0.001)
-    dump, who = GraphDump(stores.bolt, ontology()), somebody(role=Role.MAESTRO)
+    dump, who = GraphDump(stores.bolt, ontology()), somebody(**Persona.MAESTRO.rights)
     read, done = dump._pages, list[str]()
 
     async def busy(label: str, wanted: str) -> AsyncIterator[list[Row]]:
@@ -244,7 +244,7 @@ async def test_a_link_to_a_node_that_came_later_is_left_out(stores: GraphStores,
 async def test_a_tenants_own_ontology_moves_with_its_nodes(stores: GraphStores) -> None:
     """Into a store that was emptied, under another name: the ontology is active there, and its nodes are found."""
     text = "name: yard\nnodes:\n  Tug:\n  Pier:\nrelationships:\n  MOORED_AT: {from: [Tug], to: [Pier]}\n"
-    who, names = somebody(role=Role.ADMIN), StoreNames(stores.bolt)
+    who, names = somebody(**Persona.ADMIN.rights), StoreNames(stores.bolt)
     kept = BoltOntologies(stores.bolt, stores.schema, activate_packaged())
     handlers = OntologyHandlers(kept, BoltMisfits(stores.bolt), names, stores.schema.declare_types, lambda: None)
     await handlers.publish(Call(who, "gateway"), PublishOntology(text=text))

@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 
 from phronesis_bus import Call
-from phronesis_contracts import Conflict, NotFound, Principal, Role
+from phronesis_contracts import Conflict, NotFound, Principal
 from phronesis_contracts.experiments import Arm, RecordOutcome, StartExperiment
 from phronesis_contracts.instructions import NewText, PublishInstructions, RollbackInstructions, Unpublishable
 from phronesis_instructions.library.content import read_matrix
@@ -20,6 +20,7 @@ from phronesis_instructions.library.texts import Library
 from phronesis_instructions.releases.experiments import Sample
 from phronesis_instructions.releases.store import PostgresExperiments, PostgresExposures, PostgresReleases
 from phronesis_postgres import EVERY_TENANT, Database
+from tests.support.personas import Persona
 from tests.support.servers import PostgresServer
 
 MATRIX = read_matrix()
@@ -35,7 +36,7 @@ async def database(postgres: PostgresServer) -> AsyncIterator[Database]:
 
 def editor(key: str | None = None) -> Call:
     """An editor of a tenant of its own."""
-    return Call(Principal(tenant=f"t-{uuid4().hex[:12]}", user="eve", role=Role.EDITOR), "gateway", key)
+    return Call(Principal(tenant=f"t-{uuid4().hex[:12]}", user="eve", **Persona.EDITOR.rights), "gateway", key)
 
 
 async def library(database: Database, call: Call) -> Library:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from phronesis_contracts import Role
 from phronesis_graph.knowledge.model import KNOWLEDGE
 from phronesis_graph.twin.ontology_file import load as ontology
 from phronesis_operations.format import Frame
@@ -19,6 +18,7 @@ from tests.stores.test_graph_backup import Records
 from tests.support.bus import somebody
 from tests.support.curators import Curators
 from tests.support.graph import Stores, opened, stored
+from tests.support.personas import Persona
 from tests.support.servers import GraphServer
 
 pytestmark = pytest.mark.timeout(180)
@@ -43,7 +43,7 @@ async def moved(stores: Stores, tenant: str, new: str) -> None:
 @pytest.mark.req("K-097")
 async def test_knowledge_moves_with_its_tenant_and_goes_with_it(stores: Stores) -> None:
     old = Curators(stores)
-    new = Curators(stores, somebody(role=Role.CURATOR))
+    new = Curators(stores, somebody(**Persona.CURATOR.rights))
     milk = await old.node(name="Milk", n=1, f=2.0, list=["a"], version="2023")
     concept = await old.node("Concept", name="Dairy")
     link = await old.joined(milk, "IS_A", concept, w=1)

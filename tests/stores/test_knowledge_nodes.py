@@ -96,7 +96,7 @@ async def test_each_write_is_audited_with_what_it_touched(stores: Stores, curato
     await curator.call("delete_node", node_id=a, force_delete=True)
     assert await curator.rows("MATCH (n:Standard) RETURN n.name AS name") == [{"name": None}]
     found = await entries(stores, curator.who.tenant)
-    assert {(one["who"], one["role"], one["outcome"]) for one in found} == {(curator.who.user, "curator", "done")}
+    assert {(one["who"], one["role"], one["outcome"]) for one in found} == {(curator.who.user, "member (curator)", "done")}
     ends = {"from_node_id": a, "to_node_id": b, "type": "DEFINES"}
     assert [(one["action"], one["arguments"]) for one in found] == [
         ("create_node", {"node_id": a, "label": "Product", "properties": {"name": "Milk", "api_key": "***"}}),

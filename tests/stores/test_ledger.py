@@ -12,7 +12,7 @@ import pytest
 from pydantic import ValidationError
 
 from phronesis_bus import Call
-from phronesis_contracts import BudgetExceeded, Principal, Role
+from phronesis_contracts import BudgetExceeded, Principal
 from phronesis_contracts.ledger import GetUsage, Limits, LimitState, SetLimit, UsageSum
 from phronesis_orchestrator.ledger.budgets import Budgets
 from phronesis_orchestrator.ledger.store import PostgresLedger
@@ -21,6 +21,7 @@ from phronesis_orchestrator.turns.store import PostgresJournal, PostgresTurns
 from phronesis_orchestrator.turns.turn import Claim, LostClaim
 from phronesis_postgres import EVERY_TENANT, Database
 from tests.stores.test_turns import claimed, new, someone
+from tests.support.personas import Persona
 from tests.support.servers import PostgresServer
 
 
@@ -47,8 +48,8 @@ def spend(step: str = "route", tokens: int = 100, usd: float | None = 0.5, model
     return LedgerEntry(step, AskedModel("router", model), spent, usd, 7, "ok")
 
 
-def of(who: Principal, role: Role = Role.ADMIN) -> Call:
-    return Call(who.model_copy(update={"role": role}), "gateway")
+def of(who: Principal, role: Persona = Persona.ADMIN) -> Call:
+    return Call(who.model_copy(update=role.rights), "gateway")
 
 
 async def test_what_a_call_used_is_entered_with_the_journals_result(database: Database, records: PostgresLedger) -> None:

@@ -16,6 +16,7 @@ from phronesis_postgres import PostgresSettings
 from phronesis_postgres.migrate import go_back, losses, migrate
 from phronesis_postgres.schemas import Schema, UnknownMigration
 from tests.stores.migration_rows import REMOVED_BY_GOING_BACK, ROWS
+from tests.support.personas import Persona
 from tests.support.servers import PostgresServer
 
 pytestmark = pytest.mark.verify
@@ -141,3 +142,37 @@ async def test_every_migration_has_a_way_back_that_says_what_it_loses(walk: Walk
     assert await asyncio.to_thread(losses, walk.settings, walk.service, first) == []
     with pytest.raises(UnknownMigration):
         await asyncio.to_thread(go_back, walk.settings, walk.service, "0099-nowhere")
+
+
+@pytest.mark.parametrize("walk", ["gateway"], indirect=True)
+async def test_every_stored_key_becomes_the_key_of_an_administrator_or_of_a_member_with_one_agent(walk: Walk) -> None:
+    await walk.up("0003-tenants")
+    words = [persona.value for persona in Persona]
+    await walk.connection.execute(
+        'INSERT INTO keys (id, tenant, "user", role, hash, prefix) '
+        "SELECT gen_random_uuid(), 'acme', role, role, sha256(role::bytea), 'phr_' FROM unnest($1::text[]) AS role",
+        words,
+    )
+    await walk.up("0005-roles")
+    query = "SELECT role, access, agents FROM keys ORDER BY role"
+    stated = [(one.value, one.rights["role"].value, list(one.rights["agents"])) for one in sorted(Persona)]
+    assert [tuple(row) for row in await walk.connection.fetch(query)] == stated
+    await walk.down("0003-tenants")
+    assert [row["role"] for row in await walk.connection.fetch("SELECT role FROM keys ORDER BY role")] == sorted(words)
+
+
+@pytest.mark.parametrize("walk", ["gateway"], indirect=True)
+async def test_going_back_leaves_no_key_with_more_rights_than_it_had(walk: Walk) -> None:
+    await walk.up("0005-roles")
+    rights = [("admin", "owner", ()), ("maestro", "member", ("maestro", "noor")), ("noor", "reader", ("noor",))]
+    await walk.connection.executemany(
+        'INSERT INTO keys (id, tenant, "user", role, access, agents, hash, prefix) '
+        "VALUES (gen_random_uuid(), 'acme', 'ann', $1, $2, $3, sha256($1::text::bytea), 'phr_')",
+        rights,
+    )
+    await walk.down("0003-tenants")
+    assert [row["role"] for row in await walk.connection.fetch("SELECT role FROM keys ORDER BY role")] == [
+        "admin",
+        "maestro",
+        "noor",
+    ]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from phronesis_bus import Call, News
-from phronesis_contracts import BadRequest, NotFound, Principal, Role
+from phronesis_contracts import BadRequest, NotFound, Principal
 from phronesis_contracts.ontology import (
     ONTOLOGY_CHANGED,
     AskVocabulary,
@@ -40,6 +40,7 @@ from phronesis_graph.twin.ontology_store import BoltOntologies
 from tests.support.bus import somebody
 from tests.support.curators import Curators
 from tests.support.graph import Stores, joined, node, opened, ref
+from tests.support.personas import Persona
 from tests.support.servers import GraphServer
 from tests.support.twins import call, reasoning, telling
 
@@ -76,7 +77,7 @@ def governing(stores: Stores, ontologies: BoltOntologies | None = None) -> Ontol
 
 
 def admin() -> Principal:
-    return somebody(role=Role.ADMIN)
+    return somebody(**Persona.ADMIN.rights)
 
 
 async def publish(stores: Stores, who: Principal, text: str, dry_run: bool = False) -> OntologyPublished:

@@ -12,7 +12,7 @@ import pytest
 from pydantic import SecretStr
 
 from phronesis_bus import Call
-from phronesis_contracts import Conflict, KeyReused, NotFound, Principal, Risk, Role
+from phronesis_contracts import Conflict, KeyReused, NotFound, Principal, Risk
 from phronesis_contracts.outside import (
     AcceptedTool,
     AcceptTools,
@@ -27,6 +27,7 @@ from phronesis_orchestrator.outside_tools.ports import secrets_owner
 from phronesis_orchestrator.outside_tools.store import PostgresServers
 from phronesis_orchestrator.sessions.store import AesSeal
 from phronesis_postgres import Database, PostgresSettings
+from tests.support.personas import Persona
 from tests.support.servers import PostgresServer
 
 SEAL = AesSeal(SecretStr("a long enough key of somebody"))
@@ -53,7 +54,7 @@ def store(database: Database) -> PostgresServers:
 
 
 def root(tenant: str = "", key: str | None = None) -> Call:
-    return Call(Principal(tenant=tenant or f"t-{uuid4().hex[:8]}", user="root", role=Role.ADMIN), "gateway", key)
+    return Call(Principal(tenant=tenant or f"t-{uuid4().hex[:8]}", user="root", **Persona.ADMIN.rights), "gateway", key)
 
 
 def tool(name: str, risk: Risk = Risk.LOW) -> AcceptedTool:

@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 
 from phronesis_bus import Call
-from phronesis_contracts import Conflict, Forbidden, KeyReused, NotFound, Principal, Role
+from phronesis_contracts import Conflict, Forbidden, KeyReused, NotFound, Principal
 from phronesis_contracts.agents import (
     MAX_AGENT_VERSIONS,
     MAX_AGENTS,
@@ -31,6 +31,7 @@ from phronesis_instructions.library.handlers import LibraryCache, LibraryHandler
 from phronesis_instructions.library.store import PostgresStore
 from phronesis_postgres import EVERY_TENANT, Database
 from tests.support.instructions import HashedArms
+from tests.support.personas import Persona
 from tests.support.servers import PostgresServer
 
 
@@ -75,9 +76,9 @@ async def agents(database: Database) -> Agents:
     return made
 
 
-def editor(key: str | None = None, role: Role = Role.EDITOR) -> Call:
+def editor(key: str | None = None, role: Persona = Persona.EDITOR) -> Call:
     """An editor of a tenant of its own."""
-    return Call(Principal(tenant=f"t-{uuid4().hex[:12]}", user="eve", role=role), "gateway", key)
+    return Call(Principal(tenant=f"t-{uuid4().hex[:12]}", user="eve", **role.rights), "gateway", key)
 
 
 async def fetched(database: Database, query: str, *arguments: object) -> list[dict[str, Any]]:
@@ -202,19 +203,19 @@ async def test_what_may_not_be_published_leaves_everything_as_it_was(agents: Age
     await agents.publish(call, instructions="one")
     with pytest.raises(AgentRefused, match="no such tools: recal"):
         await agents.publish(call, tools=["recal"])
-    with pytest.raises(Forbidden, match="role editor may not use read_neo4j_cypher"):
+    with pytest.raises(Forbidden, match=r"member \(editor\) may not use read_neo4j_cypher"):
         await agents.publish(call, tools=["read_neo4j_cypher"])
-    low = Call(call.who.model_copy(update={"role": Role.NOOR}), "gateway")
-    with pytest.raises(Forbidden, match="role noor may not publish agents"):
+    low = Call(call.who.model_copy(update=Persona.NOOR.rights), "gateway")
+    with pytest.raises(Forbidden, match=r"member \(noor\) may not publish agents"):
         await agents.publish(low, instructions="two")
     assert await agents.active(call) == 1
 
 
 async def test_nobody_rolls_back_to_a_tool_that_they_may_not_use(agents: Agents) -> None:
-    chief = editor(role=Role.ADMIN)
+    chief = editor(role=Persona.ADMIN)
     await agents.publish(chief, tools=["read_neo4j_cypher"])
     await agents.publish(chief, tools=["recall"])
-    lesser = Call(chief.who.model_copy(update={"role": Role.EDITOR}), "gateway")
+    lesser = Call(chief.who.model_copy(update=Persona.EDITOR.rights), "gateway")
     with pytest.raises(Forbidden, match="read_neo4j_cypher"):
         await agents.rollback(lesser, 1)
     assert await agents.active(chief) == 2

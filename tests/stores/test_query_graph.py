@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from phronesis_contracts import Principal, Role
+from phronesis_contracts import Principal
 from phronesis_contracts.twin import Upsert
 from phronesis_graph.bolt.schema import WRITES
 from phronesis_graph.knowledge.model import KNOWLEDGE
 from tests.support.bus import somebody
 from tests.support.curators import Curators
 from tests.support.graph import Stores, joined, node, opened, ref, stored
+from tests.support.personas import Persona
 from tests.support.servers import GraphServer
 
 pytestmark = pytest.mark.timeout(300)
@@ -221,7 +222,7 @@ async def test_a_dangerous_statement_is_run_once_it_is_confirmed(curator: Curato
 async def test_a_token_confirms_nothing_else(stores: Stores, curator: Curators) -> None:
     await curator.node(name="Milk")
     token = token_of(await curator.changed(WIPE))
-    mate = Curators(stores, somebody(tenant=curator.who.tenant, role=Role.CURATOR))
+    mate = Curators(stores, somebody(tenant=curator.who.tenant, **Persona.CURATOR.rights))
     await stores.run(f"MATCH (w:{WRITES}) WHERE w.key ENDS WITH $token SET w.at = w.at - 100", token=token)
     other = "MATCH (n:Product) WHERE n.name > '' DETACH DELETE n"
     for who, given in (

@@ -5,13 +5,14 @@ from contextlib import suppress
 
 import pytest
 
-from phronesis_contracts import Internal, Role, TimedOut
+from phronesis_contracts import Internal, TimedOut
 from phronesis_contracts.twin import QueryRefused, Upsert
 from phronesis_graph.knowledge.model import KNOWLEDGE
 from phronesis_graph.twin.ports import StatementResult
 from tests.support.bus import somebody
 from tests.support.curators import Curators
 from tests.support.graph import Stores, joined, node, opened, ref, stored
+from tests.support.personas import Persona
 from tests.support.servers import GraphServer
 
 pytestmark = pytest.mark.timeout(300)
@@ -35,7 +36,7 @@ async def stores(graph_server: GraphServer, tmp_path_factory: pytest.TempPathFac
 @pytest.fixture(scope="module")
 async def noor(stores: Stores) -> Curators:
     """An analyst of a tenant with 65 projects; another tenant has the same."""
-    analyst = Curators(stores, somebody(role=Role.NOOR))
+    analyst = Curators(stores, somebody(**Persona.NOOR.rights))
     for who in (analyst.who, somebody()):
         await stores.upsert(who, TWIN)
     return analyst

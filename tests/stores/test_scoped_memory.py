@@ -13,7 +13,7 @@ import pytest
 from pydantic import SecretStr
 
 from phronesis_bus import News
-from phronesis_contracts import BadRequest, Forbidden, KeyReused, Principal, Role, Unavailable
+from phronesis_contracts import BadRequest, Forbidden, KeyReused, Principal, Unavailable
 from phronesis_contracts.deletions import ConversationDeleted
 from phronesis_contracts.memory import (
     KNOWLEDGE_STORED,
@@ -36,6 +36,7 @@ from phronesis_memory.settings import MemorySettings
 from phronesis_memory.values import Vector, owner_of_scope
 from phronesis_postgres import EVERY_TENANT, Database, PostgresSettings
 from tests.support.memory import WordEmbedder, calling
+from tests.support.personas import Persona
 from tests.support.scopes import Scopes, minister, open_scopes, person, some_tenant
 from tests.support.servers import PostgresServer, VectorServer
 
@@ -77,7 +78,7 @@ async def test_a_scope_holds_its_own_memories_alone(scopes: Scopes) -> None:
 async def test_noor_recalls_four_scopes_and_is_refused_two(scopes: Scopes, caplog: pytest.LogCaptureFixture) -> None:
     tenant = some_tenant()
     kept = await fill(scopes, tenant)
-    noor = kept.model_copy(update={"role": Role.NOOR})
+    noor = kept.model_copy(update=Persona.NOOR.rights)
     for scope in (Scope.PERSONAL, Scope.DEPARTMENTAL, Scope.MINISTRY, Scope.GLOBAL):
         assert await scopes.found(noor, scope, "okapi") == [f"The {scope} okapi."]
     for scope in (Scope.CSUITE, Scope.SECRETS):
@@ -119,7 +120,7 @@ async def test_a_personal_memory_is_found_by_its_user_alone(scopes: Scopes) -> N
     await scopes.keep(bob, Scope.PERSONAL, "Bob likes the okapi.")
     assert await scopes.found(ann, "personal", "okapi") == ["Ann likes the okapi."]
     assert await scopes.found(bob, "personal", "okapi") == ["Bob likes the okapi."]
-    assert await scopes.found(person(tenant, Role.ADMIN), "personal", "okapi") == []
+    assert await scopes.found(person(tenant, Persona.ADMIN), "personal", "okapi") == []
 
 
 @pytest.mark.req("NC-037")
@@ -262,8 +263,8 @@ async def test_each_write_is_audited_with_its_transaction_and_no_content(scopes:
     entries = [Audited.model_validate_json(body) for subject, body in news if subject.endswith(".audited")]
     assert len(entries) == len(news)
     assert [(one.who, one.role, one.action, one.outcome, one.arguments) for one in entries] == [
-        (who.user, Role.MAESTRO, "keep_memory", "done", {"scope": "secrets", "id": kept.id}),
-        (who.user, Role.MAESTRO, "forget_memory", "done", {"scope": "secrets", "id": kept.id}),
+        (who.user, Persona.MAESTRO.text, "keep_memory", "done", {"scope": "secrets", "id": kept.id}),
+        (who.user, Persona.MAESTRO.text, "forget_memory", "done", {"scope": "secrets", "id": kept.id}),
     ]
 
 
@@ -291,7 +292,7 @@ async def test_no_other_handler_reaches_what_is_in_a_room(scopes: Scopes) -> Non
     ids = [str(id) for (id,) in await rows(scopes, "SELECT id FROM items WHERE tenant = $1", tenant)]
     scopes.memory.graph.links += [("seed", id) for id in ids]
     handlers = scopes.memory.handlers
-    for who in (kept, person(tenant), person(tenant, Role.CURATOR)):
+    for who in (kept, person(tenant), person(tenant, Persona.CURATOR)):
         call = calling(who)
         [seed] = (await handlers.remember(call, Remember(items=(RememberItem(text="My own okapi."),)))).items
         scopes.memory.graph.links += [(seed.id, id) for id in ids]

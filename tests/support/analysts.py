@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from phronesis_contracts import Principal, Role
+from phronesis_contracts import Principal
 from phronesis_contracts.answers import Analysis
 from phronesis_contracts.instructions import RETRIEVE_INSTRUCTIONS, AgentProfile, InstructionText, RetrieveInstructions
 from phronesis_contracts.memory import KEEP_MEMORY, RECALL_MEMORY, KeptMemory, RecalledMemories, Scope, Snippet
@@ -17,6 +17,7 @@ from phronesis_instructions.library.content import read_agents
 from phronesis_orchestrator.turns.turn import Completed
 from tests.support.chat import reasoning
 from tests.support.groq_server import GroqServer
+from tests.support.personas import Persona
 from tests.unit.orchestrator.fakes import FakeConversations, FakeNeighbours, Stage, claim
 
 TIER1 = "TIER 1: you are a cognitive digital twin."
@@ -99,12 +100,12 @@ async def ask(
     server: GroqServer,
     text: str,
     agent: str = "noor",
-    role: Role = Role.NOOR,
+    role: Persona = Persona.NOOR,
     owners: dict[str, Any] | None = None,
     **more: Any,
 ) -> Asked:
     """Ask an analyst; the turn must end well."""
     async with analyst(server, agent, owners, **more) as stage:
-        end = await stage.run(claim(text, agent=agent, who=Principal(tenant="acme", user="ann", role=role)))
+        end = await stage.run(claim(text, agent=agent, who=Principal(tenant="acme", user="ann", **role.rights)))
     assert isinstance(end, Completed), end
     return Asked(stage, end, server)

@@ -10,7 +10,6 @@ import schemathesis
 from hypothesis import strategies as st
 from PIL import Image
 
-from phronesis_contracts import Role
 from phronesis_contracts.agents import source_of
 from phronesis_contracts.catalog import TOOLS
 from tests.support import documents
@@ -18,7 +17,7 @@ from tests.support.people import Person
 
 _OFFICE = "application/vnd.openxmlformats-officedocument."
 _LETTERS = st.characters(codec="utf-8", categories=("L", "N", "S"))
-_TOOLS = sorted(tool.name for tool in TOOLS.values() if source_of(tool) is None and Role.ADMIN in tool.roles)
+_TOOLS = sorted(tool.name for tool in TOOLS.values() if source_of(tool) is None)
 """Tools that an agent may list whatever its sources are."""
 _PILLOW = {"png": "PNG", "jpeg": "JPEG", "gif": "GIF", "webp": "WEBP", "bmp": "BMP", "tiff": "TIFF"}
 

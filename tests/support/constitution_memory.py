@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from phronesis_contracts import NotFound, Principal, Role, ServiceError, Unavailable
+from phronesis_contracts import NotFound, Principal, ServiceError, Unavailable
 from phronesis_contracts.constitution.maintenance import EmbeddingRefused
 from phronesis_contracts.constitution.registry import TYPES
 from phronesis_contracts.constitution.values import ConstitutionLink, ConstitutionNode
@@ -24,6 +24,7 @@ from phronesis_memory.settings import MemorySettings, WeaviateSettings
 from phronesis_memory.values import Vector
 from phronesis_memory.vectors.weaviate_index import Weaviate
 from phronesis_postgres import Database
+from tests.support.personas import Persona
 
 from .memory import WordEmbedder
 from .servers import PostgresServer, VectorServer
@@ -277,4 +278,4 @@ async def open_constitution(
 
 def admin(tenant: str) -> Principal:
     """Somebody who may keep the vectors."""
-    return Principal(tenant=tenant, user="ann", role=Role.ADMIN)
+    return Principal(tenant=tenant, user="ann", **Persona.ADMIN.rights)

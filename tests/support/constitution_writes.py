@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from phronesis_bus import Call
-from phronesis_contracts import Principal, Role, ServiceError
+from phronesis_contracts import Principal, ServiceError
 from phronesis_contracts.constitution import maintenance, writes
 from phronesis_contracts.constitution.insight import CheckPolicy, PolicyChecked
 from phronesis_contracts.constitution.registry import NODE_LABEL, TYPES, Kind, NodeType
@@ -20,6 +20,7 @@ from phronesis_graph.constitution.writes import LoadHandlers, NodeHandlers, Poli
 from phronesis_graph.knowledge.store import StoreNames
 from tests.support import graph
 from tests.support.bus import somebody
+from tests.support.personas import Persona
 
 _TOLD = {
     Kind.TEXT: "Worth its own words",
@@ -49,7 +50,7 @@ class Constitution:
 
     def __init__(self, stores: graph.Stores, who: Principal | None = None, ruling: RuleCache | None = None) -> None:
         self.stores = stores
-        self.who = who or somebody(role=Role.ADMIN)
+        self.who = who or somebody(**Persona.ADMIN.rights)
         self.refusals: list[tuple[str, str]] = []
         self.woken = 0
         turn, names = WriteTurns(stores.schema), StoreNames(stores.bolt)
@@ -58,9 +59,9 @@ class Constitution:
         self.relating = RelationshipHandlers(BoltLinks(stores.bolt, turn, names), self._wake)
         self.loading = LoadHandlers(BoltLoads(stores.bolt, turn, names), self.ruling, self._wake)
 
-    def by(self, role: Role) -> Constitution:
+    def by(self, role: Persona) -> Constitution:
         """The same graph, written by somebody of another role."""
-        return Constitution(self.stores, somebody(role=role, tenant=self.who.tenant), self.ruling)
+        return Constitution(self.stores, somebody(**role.rights, tenant=self.who.tenant), self.ruling)
 
     async def create(self, type: str, key: str | None = None, /, **given: Any) -> NodeWritten:
         """What the type's tool answers."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 from typing import Any
 
-from phronesis_contracts import Principal, Role
+from phronesis_contracts import Principal
 from phronesis_contracts.constitution.insight import (
     CHECK_POLICY,
     CONTRADICTIONS,
@@ -57,6 +57,7 @@ from phronesis_instructions.library.content import read_agents
 from phronesis_instructions.library.texts import PURPOSE, allowed_tools
 from phronesis_orchestrator.models.reasoner import RULES
 from phronesis_orchestrator.turns.turn import Completed
+from tests.support.personas import Persona
 from tests.unit.orchestrator.fakes import FakeConversations, FakeNeighbours, Stage, claim
 
 AGENTS = ("discuss", "decisions", "execute", "mind")
@@ -199,9 +200,9 @@ def stage(agent: str, reasoner: Any = None, **owners: Any) -> Stage:
     return Stage(of, neighbours, FakeConversations())
 
 
-async def ask(of: Stage, text: str, role: Role = Role.ADMIN) -> Reply:
+async def ask(of: Stage, text: str, role: Persona = Persona.ADMIN) -> Reply:
     """Ask the agent of a stage; the turn must end well."""
     (agent,) = of.neighbours.profiles
-    end = await of.run(claim(text, agent=agent, who=Principal(tenant="acme", user="ann", role=role)))
+    end = await of.run(claim(text, agent=agent, who=Principal(tenant="acme", user="ann", **role.rights)))
     assert isinstance(end, Completed), end
     return end.reply

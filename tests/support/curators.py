@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from phronesis_bus import Call
-from phronesis_contracts import Principal, Role, ServiceError, knowledge_graph
+from phronesis_contracts import Principal, ServiceError, knowledge_graph
 from phronesis_contracts.knowledge_graph import Envelope
 from phronesis_contracts.twin import CypherRows, ReadCypher
 from phronesis_graph.bolt.queries import BoltQueries
@@ -15,6 +15,7 @@ from phronesis_graph.knowledge.store import BoltChanges, BoltNodes, StoreNames
 from phronesis_graph.twin.handlers import QueryHandlers
 from tests.support import graph
 from tests.support.bus import somebody
+from tests.support.personas import Persona
 
 TOOLS = {
     "create_node": knowledge_graph.CreateNode,
@@ -35,7 +36,7 @@ class Curators:
     """
 
     def __init__(self, stores: graph.Stores, who: Principal | None = None) -> None:
-        self.who = who or somebody(role=Role.CURATOR)
+        self.who = who or somebody(**Persona.CURATOR.rights)
         self.refusals: list[tuple[str, dict[str, Any], str]] = []
         self.woken = 0
         ontologies, bolt = stores.ontologies, stores.bolt

@@ -16,9 +16,10 @@ from mcp_types import TextContent
 from nats.aio.client import Client as Broker
 
 from phronesis import AsyncClient
-from phronesis_contracts import Role, ServiceError
+from phronesis_contracts import ServiceError
 from phronesis_contracts.catalog import TOOLS
 from tests.support.people import Person, Town
+from tests.support.personas import Persona
 
 Said = dict[str, Any]
 """What a face answers: a tool's output, or under `REFUSED` what of a problem is API."""
@@ -106,7 +107,7 @@ class Caller:
 
 
 @asynccontextmanager
-async def callers(town: Town, url: str, role: Role, *, one_user: bool = False) -> AsyncIterator[dict[str, Caller]]:
+async def callers(town: Town, url: str, role: Persona, *, one_user: bool = False) -> AsyncIterator[dict[str, Caller]]:
     """One caller for each face, each in a tenant of its own, or all of them the same user."""
     async with AsyncExitStack() as stack:
         rest = await town.someone(role=role)
@@ -122,8 +123,8 @@ async def callers(town: Town, url: str, role: Role, *, one_user: bool = False) -
         }
 
 
-async def _bare(town: Town, person: Person, role: Role, stack: AsyncExitStack) -> Bare:
-    stated = {"tenant": person.tenant, "user": person.user, "role": role, "days": 1}
+async def _bare(town: Town, person: Person, role: Persona, stack: AsyncExitStack) -> Bare:
+    stated = {"tenant": person.tenant, "user": person.user, **role.stated, "days": 1}
     made = (await town.owner.http.post("/api/v1/keys/bus", json=stated)).json()
     denied: asyncio.Queue[str] = asyncio.Queue()
 

@@ -14,9 +14,10 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from phronesis_bus import Signer
-from phronesis_contracts import Principal, Role
+from phronesis_contracts import Principal
 from phronesis_gateway.auth.keys import new_secret
 from tests.support.issuer import AUDIENCE, ISSUER, Issuer, bytes_of, public, rsa_key, text
+from tests.support.personas import Persona
 
 Forge = Callable[[Issuer], str]
 """Makes what stands after `Authorization: ` from an identity provider that the gateway trusts."""
@@ -317,5 +318,5 @@ PRINCIPALS: dict[str, BusForge] = {
 }
 """What stands in the header of a principal, each in place of a good one that the gateway signed."""
 
-WHO = Principal(tenant="acme", user="ann", role=Role.NOOR)
+WHO = Principal(tenant="acme", user="ann", **Persona.NOOR.rights)
 """Whom the forged principals claim to be, more or less."""

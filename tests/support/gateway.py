@@ -12,7 +12,7 @@ from uuid import uuid4
 import httpx
 
 from phronesis_bus import Bus, Relay, connect
-from phronesis_contracts import SYSTEM_TENANT, Principal, Role
+from phronesis_contracts import SYSTEM_TENANT, Principal
 from phronesis_gateway.app import Tokens, build
 from phronesis_gateway.auth.keys import PREFIX_LENGTH, Key, hash_secret, new_secret
 from phronesis_gateway.auth.store import PostgresKeys
@@ -20,6 +20,7 @@ from phronesis_gateway.auth.users import PostgresUsers
 from phronesis_gateway.http.server import HttpServer, bind_socket
 from phronesis_gateway.settings import GatewaySettings, McpSettings, ToolSettings
 from phronesis_postgres import Database, PostgresOutbox, PostgresSettings
+from tests.support.personas import Persona
 from tests.support.scripted_orchestrator import ScriptedOrchestrator
 from tests.support.servers import NatsServer
 
@@ -52,7 +53,7 @@ class RunningGateway:
         """Somebody with a new key, in a tenant of their own unless stated."""
         secret = new_secret()
         name = uuid4().hex[:12]
-        stated: dict[str, Any] = {"tenant": f"t-{name}", "user": f"u-{name}", "role": Role.NOOR, "scopes": ()} | who
+        stated: dict[str, Any] = {"tenant": f"t-{name}", "user": f"u-{name}", **Persona.NOOR.rights, "scopes": ()} | who
         key = Key(
             id=str(uuid4()),
             department=None,

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from phronesis_bus import Call
-from phronesis_contracts import NotFound, Principal, Role, Unavailable
+from phronesis_contracts import NotFound, Principal, Unavailable
 from phronesis_instructions.library.content import AgentContent, Matrix
 from phronesis_instructions.library.texts import Overlay, Platform, Profile, Running, Text
 from phronesis_instructions.releases.experiments import Standing, propose_arm
+from tests.support.personas import Persona
 
 CALL = Call(Principal(tenant="acme", user="ann"), "orchestrator")
-EDITOR = Call(Principal(tenant="acme", user="eve", role=Role.EDITOR), "gateway")
+EDITOR = Call(Principal(tenant="acme", user="eve", **Persona.EDITOR.rights), "gateway")
 
 
 class MemoryStore:

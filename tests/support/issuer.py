@@ -94,7 +94,7 @@ class Issuer:
     def claims(**changes: Any) -> dict[str, Any]:
         """Good claims with `changes`; what is changed to `None` is left out."""
         now = int(time.time())
-        good = {"iss": ISSUER, "aud": AUDIENCE, "sub": "ann", "tenant": "acme", "role": "noor", "iat": now, "exp": now + 300}
+        good = {"iss": ISSUER, "aud": AUDIENCE, "sub": "ann", "tenant": "acme", "role": "member", "iat": now, "exp": now + 300}
         return {name: value for name, value in (good | changes).items() if value is not None}
 
     def token(self, kid: str = "rsa", headers: dict[str, Any] | None = None, **changes: Any) -> str:

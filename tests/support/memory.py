@@ -12,7 +12,7 @@ from uuid import uuid4
 import numpy as np
 
 from phronesis_bus import Call
-from phronesis_contracts import Principal, Role, Unavailable
+from phronesis_contracts import Principal, Unavailable
 from phronesis_contracts.twin import Neighbour, Node
 from phronesis_memory.app import assemble
 from phronesis_memory.items.handlers import ItemHandlers
@@ -24,6 +24,7 @@ from phronesis_memory.values import Vector, VectorEntry
 from phronesis_memory.vectors.weaviate_index import WeaviateIndex
 from phronesis_memory.words.analysis import stems
 from phronesis_postgres import Database
+from tests.support.personas import Persona
 
 from .servers import PostgresServer, VectorServer
 
@@ -153,7 +154,7 @@ async def open_memory(
 
 def someone(tenant: str | None = None, user: str | None = None) -> Principal:
     """A caller whom no other test knows."""
-    return Principal(tenant=tenant or f"t{uuid4().hex[:12]}", user=user or f"u{uuid4().hex[:12]}", role=Role.MAESTRO)
+    return Principal(tenant=tenant or f"t{uuid4().hex[:12]}", user=user or f"u{uuid4().hex[:12]}", **Persona.MAESTRO.rights)
 
 
 def calling(who: Principal, key: str | None = None) -> Call:

@@ -12,6 +12,7 @@ from uuid import uuid4
 import httpx
 
 from phronesis_gateway.http.operations import KEPT
+from tests.support.personas import Persona
 
 ENDS = ("completed", "failed", "cancelled", "parked")
 MESSAGES, TURNS = "/api/v1/conversations/messages", "/api/v1/turns"
@@ -130,7 +131,7 @@ class Town:
     async def someone(self, tenant: str | None = None, role: str = "noor", scopes: tuple[str, ...] = ()) -> Person:
         """A new user, in a tenant of its own where none is stated."""
         name = f"u-{uuid4().hex[:12]}"
-        user = {"tenant": tenant or f"t-{uuid4().hex[:12]}", "user": name, "role": role, "scopes": scopes}
+        user = {"tenant": tenant or f"t-{uuid4().hex[:12]}", "user": name, **Persona(role).stated, "scopes": scopes}
         made = _body(await self.owner.http.post("/api/v1/keys", json=user), 201)
         person = self._person(made["key"])
         person.tenant, person.user, person.key_id = made["tenant"], made["user"], made["id"]

@@ -170,7 +170,11 @@ class Calls:
         return Shot("http", f"POST {path}", "POST", path, body, names=named)
 
     def _key(self) -> Shot:
-        body = {"user": self._theirs.chief.user, "role": self._one("admin", "noor"), "tenant": self._theirs.tenant}
+        body = {
+            "user": self._theirs.chief.user,
+            "role": self._one("owner", "admin", "member", "reader", "noor"),
+            "tenant": self._theirs.tenant,
+        }
         if self._random.random() < 0.3:
             body = {"user": "mallory", "scopes": ["operator"]}
         path = self._one("/api/v1/keys", "/api/v1/keys/bus")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from phronesis_contracts import Principal
+from phronesis_contracts import Principal, Role
 from phronesis_contracts.catalog import EVENTS, JOBS, OUTS, RPCS, TOOLS
 
 ARROWS = {
@@ -70,9 +70,10 @@ def may_hear(user: str) -> list[str]:
 
 def of_outside_system(who: Principal) -> tuple[list[str], list[str]]:
     """What an outside system may publish to, and what it may subscribe to."""
-    tools = [f"rpc.{who.tenant}.{tool.rpc.subject}" for tool in TOOLS.values() if who.role in tool.roles]
+    tools = [f"rpc.{who.tenant}.{tool.rpc.subject}" for tool in TOOLS.values() if tool.open_to(who)]
     turns = f"orchestrator.v1.turn.{who.user}"
-    return [f"job.{who.tenant}.{turns}", *tools], [f"out.{who.tenant}.{turns}.>", f"_INBOX.out.{who.key}.>"]
+    jobs = [] if who.role is Role.READER else [f"job.{who.tenant}.{turns}"]
+    return [*jobs, *tools], [f"out.{who.tenant}.{turns}.>", f"_INBOX.out.{who.key}.>"]
 
 
 def consumers(user: str) -> list[tuple[str, str]]:

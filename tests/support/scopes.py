@@ -7,12 +7,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from uuid import uuid4
 
-from phronesis_contracts import Principal, Role
+from phronesis_contracts import Principal
 from phronesis_contracts.memory import ForgetMemory, KeepMemory, KeptMemory, RecalledMemories, RecallMemory, Scope
 from phronesis_memory.app import assemble_scopes
 from phronesis_memory.items.scopes import ScopeHandlers
 from phronesis_memory.settings import MemorySettings
 from phronesis_postgres import EVERY_TENANT
+from tests.support.personas import Persona
 
 from .bus import eventually
 from .memory import Memory, WordEmbedder, calling, open_memory
@@ -65,13 +66,13 @@ async def open_scopes(
 
 def minister(tenant: str, **more: str | None) -> Principal:
     """Somebody of a tenant who writes in every scope."""
-    return person(tenant, Role.MAESTRO, **more)
+    return person(tenant, Persona.MAESTRO, **more)
 
 
-def person(tenant: str, role: Role = Role.NOOR, **more: str | None) -> Principal:
+def person(tenant: str, role: Persona = Persona.NOOR, **more: str | None) -> Principal:
     """Somebody of a tenant, in a department and a ministry unless it is said otherwise."""
     given = {"user": f"u{uuid4().hex[:12]}", "department": "Health", "ministry": "Care", **more}
-    return Principal.model_validate({"tenant": tenant, "role": role, **given})
+    return Principal.model_validate({"tenant": tenant, **role.rights, **given})
 
 
 def some_tenant() -> str:

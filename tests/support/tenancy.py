@@ -19,14 +19,14 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
-from phronesis_contracts import Role
 from phronesis_contracts.catalog import TOOLS
 from tests.support import mcp
 from tests.support.belongings import Belongings
 from tests.support.people import Person, Town
+from tests.support.personas import Persona
 from tests.support.random_calls import Calls, Shot
 
-ROLE = Role.NOOR
+ROLE = Persona.NOOR
 """Of the system on the bus."""
 ROLES = ("noor", "maestro", "admin", "curator")
 AT_ONCE = 64
@@ -86,7 +86,7 @@ class Listener:
         self.nats = Client()
         self.heard: list[str] = []
         # The broker says nothing to who asks what it may not: nobody waits for that.
-        self._may = {tool.rpc.on(tenant) for tool in TOOLS.values() if ROLE in tool.roles}
+        self._may = {tool.rpc.on(tenant) for tool in TOOLS.values() if ROLE.may(tool)}
 
     async def start(self, url: str) -> None:
         """Connect, and listen to everything that there is."""
@@ -225,7 +225,7 @@ async def stranger(people: Town, theirs: Belongings) -> AsyncIterator[Stranger]:
     first = await people.someone(role=ROLES[0])
     others = [first, *[await people.someone(first.tenant, role=role) for role in ROLES[1:]]]
     made = await people.owner.http.post(
-        "/api/v1/keys/bus", json={"tenant": first.tenant, "user": first.user, "role": ROLE, "days": 1}
+        "/api/v1/keys/bus", json={"tenant": first.tenant, "user": first.user, **ROLE.stated, "days": 1}
     )
     assert made.status_code == 201, made.text
     listener = Listener(made.json(), first.tenant, theirs)

@@ -22,7 +22,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
-from phronesis_contracts import Principal, ServiceError, Unauthorized
+from phronesis_contracts import Principal, Role, ServiceError, Unauthorized
 from phronesis_contracts.catalog import JOBS, OUTS, TOOLS
 
 from . import envelope
@@ -129,9 +129,13 @@ async def revoke(bus: Bus, key: str) -> None:
 
 
 def publish_subjects(who: Principal) -> list[str]:
-    """Subjects that an outside system may publish to: its user's turns, and the tools that its role may use."""
-    return [job.from_outside(who.tenant, who.user) for job in JOBS] + [
-        tool.rpc.on(who.tenant) for tool in TOOLS.values() if who.role in tool.roles
+    """Subjects that an outside system may publish to: its user's turns, and the tools that its role and permissions open.
+
+    A reader has no turns: what an agent does in one is more than to read.
+    """
+    turns = () if who.role is Role.READER else JOBS
+    return [job.from_outside(who.tenant, who.user) for job in turns] + [
+        tool.rpc.on(who.tenant) for tool in TOOLS.values() if tool.open_to(who)
     ]
 
 

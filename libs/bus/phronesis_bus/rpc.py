@@ -202,7 +202,7 @@ async def serve(
 ) -> None:
     """Answer `contract` with `handler`, up to `workers` questions side by side.
 
-    The principal is verified, the tenant held against the subject's, a tool's roles are checked, the body is parsed, the
+    The principal is verified, the tenant held against the subject's, a tool's permissions are checked, the body is parsed, the
     deadline is kept. Whatever the handler raises becomes a typed reply; anything that is no `ServiceError` is logged here
     and leaves as `Internal`, without its text. With `every_copy` this process also answers what all copies of the service
     are asked (`ask_each`).
@@ -261,8 +261,8 @@ async def _answer(
             user.set(call.who.user)
             if is_foreign(call.who, msg):
                 raise foreign_subject_error()
-            if isinstance(contract, Tool) and call.who.role not in contract.roles:
-                raise Forbidden(f"role {call.who.role} may not use {contract.name}")
+            if isinstance(contract, Tool) and not contract.open_to(call.who):
+                raise Forbidden(f"{call.who.rights} may not use {contract.name}")
             request = envelope.decode_input(rpc.input, msg.data, rpc.max_bytes)
             due = envelope.parse_deadline(envelope.header(headers, envelope.DEADLINE), rpc.timeout)
             envelope.deadline.set(due)

@@ -37,7 +37,7 @@ def audit_entry(who: Principal, action: str, arguments: dict[str, Any], *, code:
     """The entry for one write, or, with a `code`, for one refusal."""
     return Audited(
         who=who.user,
-        role=who.role,
+        role=who.rights,
         action=action,
         outcome="done" if code is None else "refused",
         code=code,

@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from phronesis_contracts import Message, Role
+from phronesis_contracts import Agent, Message, Role
 from phronesis_contracts.orchestrator import TurnStatus
+from phronesis_contracts.principal import translate_old_role
 from phronesis_contracts.service import Span
 
 
@@ -54,6 +55,8 @@ class KeyInfo(Message):
     tenant: str
     user: str
     role: Role
+    agents: tuple[Agent, ...] = ()
+    """Agents that it may act as; empty for owners and administrators, who may act as all."""
     department: str | None = None
     ministry: str | None = None
     scopes: tuple[str, ...] = ()
@@ -65,6 +68,12 @@ class KeyInfo(Message):
     """Whether it opens the bus, and not the gateway."""
     expires_at: datetime | None = None
     """When it ends by itself."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _translate(cls, stated: Any) -> Any:
+        # A stack of the version before answers with its own words.
+        return translate_old_role(stated)
 
 
 class NewKey(KeyInfo):

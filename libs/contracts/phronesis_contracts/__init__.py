@@ -22,13 +22,15 @@ from .errors import (
     UnsupportedMedia,
 )
 from .messages import WRITTEN_AS_NUMBER, Event, Job, Message, Nothing, Out, Rpc
-from .principal import EVERYONE, SYSTEM_TENANT, Principal, Role, Token
+from .principal import ADMINISTRATORS_ALONE, EVERYONE, SYSTEM_TENANT, Agent, Principal, Role, Token
 from .tools import Risk, Tool
 
 __all__ = [
+    "ADMINISTRATORS_ALONE",
     "EVERYONE",
     "SYSTEM_TENANT",
     "WRITTEN_AS_NUMBER",
+    "Agent",
     "BadRequest",
     "BudgetExceeded",
     "Busy",

@@ -10,11 +10,11 @@ from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
 
 from .errors import BadRequest
 from .messages import WRITTEN_AS_NUMBER, Message, Rpc
-from .principal import Role
+from .principal import Agent
 from .tools import Risk, Tool
 
-EDITORS = frozenset({Role.EDITOR, Role.ADMIN})
-"""Roles that change what a tenant's agents are told."""
+EDITORS = frozenset({Agent.EDITOR})
+"""Who changes what a tenant's agents are told."""
 DEFAULT_BASE = "dialogue"
 """The packaged agent that an own one is made from where it names neither a base nor tools."""
 DEFAULT_TOOL_BASE = "nova"
@@ -304,27 +304,27 @@ PUBLISH_AGENT_TOOL = Tool(
     "Publish an agent of the tenant's own: instructions, tools, sources, model, limits; or report what would change (dry run).",
     PUBLISH,
     risk=Risk.HIGH,
-    roles=EDITORS,
+    agents=EDITORS,
 )
 LIST_AGENTS_TOOL = Tool("agents.list", "The agents that the caller may talk to: packaged ones and the tenant's own.", LIST)
-SHOW_AGENT_TOOL = Tool("agents.get", "An agent, with what it is made of.", SHOW, roles=EDITORS)
+SHOW_AGENT_TOOL = Tool("agents.get", "An agent, with what it is made of.", SHOW, agents=EDITORS)
 AGENT_VERSIONS_TOOL = Tool(
-    "agents.versions", "The versions of one of the tenant's own agents, and which is active.", VERSIONS, roles=EDITORS
+    "agents.versions", "The versions of one of the tenant's own agents, and which is active.", VERSIONS, agents=EDITORS
 )
-DIFF_AGENT_TOOL = Tool("agents.diff", "Compare two versions of one of the tenant's own agents.", DIFF, roles=EDITORS)
+DIFF_AGENT_TOOL = Tool("agents.diff", "Compare two versions of one of the tenant's own agents.", DIFF, agents=EDITORS)
 ROLL_BACK_AGENT_TOOL = Tool(
     "agents.rollback",
     "Make an earlier version of one of the tenant's own agents active again.",
     ROLL_BACK,
     risk=Risk.HIGH,
-    roles=EDITORS,
+    agents=EDITORS,
 )
 DELETE_AGENT_TOOL = Tool(
     "agents.delete",
     "Delete one of the tenant's own agents; a rollback brings it back.",
     DELETE,
     risk=Risk.HIGH,
-    roles=EDITORS,
+    agents=EDITORS,
 )
 
 _READ_BY = (

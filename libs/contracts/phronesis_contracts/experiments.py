@@ -167,28 +167,28 @@ START_EXPERIMENT_TOOL = Tool(
     "Start an experiment in the caller's tenant: users are divided among arms by weight, and each arm is told its own texts.",
     START_EXPERIMENT,
     risk=Risk.HIGH,
-    roles=EDITORS,
+    agents=EDITORS,
 )
 STOP_EXPERIMENT_TOOL = Tool(
     "stop_experiment",
     "Stop an experiment: everybody is told the same again, and no more outcomes count.",
     STOP_EXPERIMENT,
     risk=Risk.MEDIUM,
-    roles=EDITORS,
+    agents=EDITORS,
 )
 LIST_EXPERIMENTS_TOOL = Tool(
-    "list_experiments", "List the experiments of the caller's tenant.", LIST_EXPERIMENTS, roles=EDITORS
+    "list_experiments", "List the experiments of the caller's tenant.", LIST_EXPERIMENTS, agents=EDITORS
 )
 REPORT_EXPERIMENT_TOOL = Tool(
     "report_experiment",
     "Report on an experiment: users and outcomes by arm, with confidence intervals and differences from the first arm.",
     REPORT_EXPERIMENT,
-    roles=EDITORS,
+    agents=EDITORS,
 )
 RECORD_OUTCOME_TOOL = Tool(
     "record_outcome",
     "Record what came of what a user was told; it counts for the arms of running experiments that the user is in.",
     RECORD_OUTCOME,
     risk=Risk.LOW,
-    roles=EDITORS,
+    agents=EDITORS,
 )

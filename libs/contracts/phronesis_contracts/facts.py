@@ -287,7 +287,7 @@ IMPORT_MEMORY_TOOL = Tool(
     "Take facts of the caller in from JSON Lines, all or none; a bad line is named by its number.",
     IMPORT_MEMORY,
     risk=Risk.LOW,
-    roles=WRITERS,
+    agents=WRITERS,
 )
 
 Id = Annotated[str, StringConstraints(min_length=1, max_length=200)]

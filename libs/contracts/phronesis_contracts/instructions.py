@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field, StringConstraints
 from .agents import EDITORS, AgentLimits, AnswerSource
 from .errors import BadRequest
 from .messages import Event, Message, Rpc
-from .principal import Role
+from .principal import Agent
 from .tools import Risk, Tool
 
 MAX_TEXT_BYTES = 400_000
@@ -120,7 +120,7 @@ RETRIEVE_INSTRUCTIONS_TOOL = Tool(
     "Step 2, recollect: load how to work on this case, either the bundle of a data mode (A to D) or single elements of the"
     " ontology, charts and patterns by tag. Ask for the mode first, then once for the few elements that the question needs.",
     RETRIEVE_INSTRUCTIONS,
-    roles=frozenset({Role.NOOR, Role.MAESTRO, Role.EDITOR, Role.ADMIN}),
+    agents=frozenset({Agent.NOOR, Agent.MAESTRO, Agent.EDITOR}),
 )
 RELEASED = Event("instructions.v1.released", Released, hearers=("orchestrator", "instructions", "gateway"))
 
@@ -301,26 +301,26 @@ LIST_INSTRUCTIONS_TOOL = Tool(
     "list_instructions",
     "List the texts that agents are told, with version, status and tokens.",
     LIST_INSTRUCTIONS,
-    roles=EDITORS,
+    agents=EDITORS,
 )
 SHOW_INSTRUCTION_TOOL = Tool(
-    "show_instruction", "Show one text as it is served to the caller's tenant now.", SHOW_INSTRUCTION, roles=EDITORS
+    "show_instruction", "Show one text as it is served to the caller's tenant now.", SHOW_INSTRUCTION, agents=EDITORS
 )
 DIFF_INSTRUCTIONS_TOOL = Tool(
-    "diff_instructions", "Compare two releases of the caller's tenant, text by text.", DIFF_INSTRUCTIONS, roles=EDITORS
+    "diff_instructions", "Compare two releases of the caller's tenant, text by text.", DIFF_INSTRUCTIONS, agents=EDITORS
 )
 PUBLISH_INSTRUCTIONS_TOOL = Tool(
     "publish_instructions",
     "Publish texts for the caller's tenant as one release, all or none; what is not published stays the platform's own.",
     PUBLISH_INSTRUCTIONS,
     risk=Risk.HIGH,
-    roles=EDITORS,
+    agents=EDITORS,
 )
 ROLLBACK_INSTRUCTIONS_TOOL = Tool(
     "rollback_instructions",
     "Make an earlier release of the caller's tenant active again; 0 is the platform's own texts.",
     ROLLBACK_INSTRUCTIONS,
     risk=Risk.HIGH,
-    roles=EDITORS,
+    agents=EDITORS,
 )
-LIST_RELEASES_TOOL = Tool("list_releases", "List the releases of the caller's tenant.", LIST_RELEASES, roles=EDITORS)
+LIST_RELEASES_TOOL = Tool("list_releases", "List the releases of the caller's tenant.", LIST_RELEASES, agents=EDITORS)

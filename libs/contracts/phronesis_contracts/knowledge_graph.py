@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field
 
 from .errors import Conflict
 from .messages import Message, Rpc
-from .principal import Role
+from .principal import Agent
 from .tools import Risk, Tool
 
 NAME = r"^[A-Za-z_][A-Za-z0-9_]{0,63}$"
@@ -191,7 +191,7 @@ class NodeDeleted(Envelope):
     """What became of a node to delete."""
 
 
-CURATORS = frozenset({Role.CURATOR, Role.MAESTRO, Role.ADMIN})
+CURATORS = frozenset({Agent.CURATOR, Agent.MAESTRO})
 
 CREATE_NODE = Rpc("graph.v1.knowledge.node.create", CreateNode, NodeCreated, timeout=30.0)
 CREATE_RELATIONSHIP = Rpc("graph.v1.knowledge.relationship.create", CreateRelationship, RelationshipCreated, timeout=30.0)
@@ -205,14 +205,14 @@ CREATE_NODE_TOOL = Tool(
     "Create one node in the knowledge graph, with a label and properties. Each call creates another node.",
     CREATE_NODE,
     risk=Risk.MEDIUM,
-    roles=CURATORS,
+    agents=CURATORS,
 )
 CREATE_RELATIONSHIP_TOOL = Tool(
     "create_relationship",
     "Create a relationship from one node of the knowledge graph to another; both have to exist.",
     CREATE_RELATIONSHIP,
     risk=Risk.MEDIUM,
-    roles=CURATORS,
+    agents=CURATORS,
 )
 QUERY_GRAPH_TOOL = Tool(
     "query_graph",
@@ -220,23 +220,23 @@ QUERY_GRAPH_TOOL = Tool(
     " it may change what agents created, and a dangerous one has to be confirmed. Typed nodes of the twin are only read.",
     QUERY_GRAPH,
     risk=Risk.HIGH,
-    roles=CURATORS,
+    agents=CURATORS,
     irreversible=True,
 )
 SEARCH_NODES_TOOL = Tool(
     "search_nodes",
     "Search nodes by label and by equal properties, in a stable order, 10 unless a limit is given.",
     SEARCH_NODES,
-    roles=CURATORS,
+    agents=CURATORS,
 )
 GET_NODE_DETAILS_TOOL = Tool(
-    "get_node_details", "All labels and properties of one node, by its id.", GET_NODE_DETAILS, roles=CURATORS
+    "get_node_details", "All labels and properties of one node, by its id.", GET_NODE_DETAILS, agents=CURATORS
 )
 DELETE_NODE_TOOL = Tool(
     "delete_node",
     "Delete one node of the knowledge graph with all its relationships. force_delete has to be true: it cannot be undone.",
     DELETE_NODE,
     risk=Risk.HIGH,
-    roles=CURATORS,
+    agents=CURATORS,
     irreversible=True,
 )

@@ -9,7 +9,7 @@ from uuid import UUID
 from pydantic import ConfigDict, Field
 
 from .messages import WRITTEN_AS_NUMBER, Message, Rpc
-from .principal import Role
+from .principal import ADMINISTRATORS_ALONE
 from .tools import Risk, Tool
 
 MAX_ROWS = 2_000
@@ -122,8 +122,6 @@ class Limits(Message):
     """The limits, by window, agent and user."""
 
 
-_ADMIN = frozenset({Role.ADMIN})
-
 USAGE_GET = Rpc("orchestrator.v1.usage.get", GetUsage, UsageSums, timeout=10.0)
 LIMITS_GET = Rpc("orchestrator.v1.limits.get", ListLimits, Limits, timeout=10.0)
 LIMITS_SET = Rpc("orchestrator.v1.limits.set", SetLimit, Limits, timeout=10.0)
@@ -140,5 +138,5 @@ LIMITS_SET_TOOL = Tool(
     " next model call.",
     LIMITS_SET,
     risk=Risk.MEDIUM,
-    roles=_ADMIN,
+    agents=ADMINISTRATORS_ALONE,
 )

@@ -280,7 +280,7 @@ ADD_MEMORIES_TOOL = Tool(
     "Remember messages of a conversation, or texts, for the user. The same external_id again replaces a memory.",
     ADD_MEMORIES,
     risk=Risk.LOW,
-    roles=WRITERS,
+    agents=WRITERS,
 )
 SEARCH_MEMORIES_TOOL = Tool(
     "memory.search",
@@ -294,7 +294,7 @@ UPDATE_MEMORY_TOOL = Tool(
     "Correct the text, the metadata or the time of expiry of one memory; what it said before stays in its history.",
     UPDATE_MEMORY,
     risk=Risk.LOW,
-    roles=WRITERS,
+    agents=WRITERS,
 )
 GET_HISTORY_TOOL = Tool("memory.history", "Show what a memory said before it was changed.", GET_HISTORY)
 DELETE_MEMORIES_TOOL = Tool(

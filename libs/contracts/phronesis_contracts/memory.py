@@ -13,10 +13,10 @@ from pydantic import ConfigDict, Field, StringConstraints
 from .deletions import Purged
 from .errors import Conflict, Unavailable
 from .messages import Event, Message, Nothing, Rpc
-from .principal import Role
+from .principal import Agent, Principal
 from .tools import Risk, Tool
 
-WRITERS = frozenset(Role) - {Role.EDITOR}
+WRITERS = frozenset(Agent) - {Agent.EDITOR}
 SHARED = "*"
 """Owner of an item that the whole tenant may read; no user can have this name."""
 
@@ -276,7 +276,7 @@ REMEMBER_TOOL = Tool(
     "Store facts, notes and concepts in the caller's long-term memory. The same external_id again replaces an item.",
     REMEMBER,
     risk=Risk.LOW,
-    roles=WRITERS,
+    agents=WRITERS,
 )
 RECALL_TOOL = Tool(
     "recall",
@@ -317,12 +317,18 @@ class Scope(StrEnum):
     SECRETS = "secrets"
 
 
-RECALLED: Mapping[Role, frozenset[Scope]] = {
-    Role.NOOR: frozenset({Scope.PERSONAL, Scope.DEPARTMENTAL, Scope.MINISTRY, Scope.GLOBAL}),
-    Role.MAESTRO: frozenset(Scope),
-    Role.ADMIN: frozenset(Scope),
+RECALLED: Mapping[Agent, frozenset[Scope]] = {
+    Agent.NOOR: frozenset({Scope.PERSONAL, Scope.DEPARTMENTAL, Scope.MINISTRY, Scope.GLOBAL}),
+    Agent.MAESTRO: frozenset(Scope),
 }
-"""What each role may recall; a role that is not here, nothing."""
+"""What each agent may recall; an agent that is not here, nothing."""
+
+
+def scopes_recalled(who: Principal) -> frozenset[Scope]:
+    """The scopes that a caller may recall: those of all its agents, and for an administrator every scope."""
+    if who.administers:
+        return frozenset(Scope)
+    return frozenset[Scope]().union(*(RECALLED.get(agent, ()) for agent in who.agents))
 
 
 class RecallMemory(Message):
@@ -331,7 +337,7 @@ class RecallMemory(Message):
     model_config = ConfigDict(extra="forbid")
 
     scope: str
-    """A scope that the caller's role may recall. It is no enumeration: a barred one and an unknown one are two refusals."""
+    """A scope that the caller may recall. It is no enumeration: a barred one and an unknown one are two refusals."""
     query_summary: str = Field(min_length=1, max_length=4_000)
     """What is looked for, in plain words."""
     limit: int = Field(default=5, ge=1, le=50, strict=True)
@@ -397,16 +403,19 @@ class ForgottenMemory(Message):
 
 @dataclass(frozen=True)
 class RecallTool(Tool[RecallMemory, RecalledMemories]):
-    """The tool that recalls, as models in several roles see it."""
+    """The tool that recalls, as models see it for several agents."""
 
-    def function(self, role: Role = Role.NOOR) -> dict[str, Any]:
-        """The tool as a model's function, with the scopes that a model in this role may name.
+    def function(self, who: Principal | None = None) -> dict[str, Any]:
+        """The tool as a model's function, with the scopes that a model may name for a caller.
 
         Args:
-            role: the caller's. For `noor` there is no `global`, which it gets as a fallback alone.
+            who: the caller; somebody who may act as `noor` alone where it is left out. For such a caller there is no `global`,
+                which it gets as a fallback alone.
         """
         function = super().function()
-        named = RECALLED.get(role, frozenset()) - ({Scope.GLOBAL} if role is Role.NOOR else set())
+        named = RECALLED[Agent.NOOR] if who is None else scopes_recalled(who)
+        if named == RECALLED[Agent.NOOR]:
+            named -= {Scope.GLOBAL}
         function["parameters"]["properties"]["scope"]["enum"] = [str(scope) for scope in Scope if scope in named]
         return function
 
@@ -420,20 +429,20 @@ RECALL_MEMORY_TOOL = RecallTool(
     "Step 0, remember: find memories by meaning in one scope: personal, departmental or ministry. Reads only; what is kept for"
     " the executive circle, and secrets, are barred.",
     RECALL_MEMORY,
-    roles=frozenset(RECALLED),
+    agents=frozenset(RECALLED),
 )
 KEEP_MEMORY_TOOL = Tool(
     "keep_memory",
     "Keep a memory in a scope; the same key again replaces it.",
     KEEP_MEMORY,
     risk=Risk.MEDIUM,
-    roles=frozenset({Role.MAESTRO, Role.ADMIN}),
+    agents=frozenset({Agent.MAESTRO}),
 )
 FORGET_MEMORY_TOOL = Tool(
     "forget_memory",
     "Remove a memory from a scope for good, by its key.",
     FORGET_MEMORY,
     risk=Risk.MEDIUM,
-    roles=frozenset({Role.MAESTRO, Role.ADMIN}),
+    agents=frozenset({Agent.MAESTRO}),
     irreversible=True,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import ConfigDict, Field
 
 from .messages import Message, Rpc
-from .principal import Role
+from .principal import Agent
 from .tools import Tool
 
 
@@ -50,5 +50,5 @@ MODELS_GET_TOOL = Tool(
     "models.get",
     "Which language model answers, and what its endpoint can do: structured output, tools, streaming, context.",
     MODELS_GET,
-    roles=frozenset({Role.MAESTRO, Role.ADMIN}),
+    agents=frozenset({Agent.MAESTRO}),
 )

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from .errors import BadRequest
 from .messages import Event, Message, Rpc
-from .principal import Role
+from .principal import Agent
 from .tools import Risk, Tool
 from .twin import READERS, Level
 
@@ -157,10 +157,10 @@ VOCABULARY_TOOL = Tool(
     "twin_vocabulary",
     "What the twin may hold and what people call it: types, properties, relationships; then its years, values and names.",
     VOCABULARY,
-    roles=READERS,
+    agents=READERS,
 )
 
-WRITERS = frozenset({Role.MAESTRO, Role.CURATOR, Role.ADMIN})
+WRITERS = frozenset({Agent.MAESTRO, Agent.CURATOR})
 MAX_FILE = 300_000
 """Characters of an ontology file; it may have as many bytes."""
 MAX_VERSIONS = 50
@@ -271,16 +271,16 @@ PUBLISH_TOOL = Tool(
     "Publish an ontology of the tenant's own for its twin, or report what it would change (dry run).",
     PUBLISH,
     risk=Risk.HIGH,
-    roles=WRITERS,
+    agents=WRITERS,
 )
-GET_TOOL = Tool("ontology.get", "An ontology of the tenant as its file has it.", GET, roles=READERS | WRITERS)
+GET_TOOL = Tool("ontology.get", "An ontology of the tenant as its file has it.", GET, agents=READERS | WRITERS)
 VERSIONS_TOOL = Tool(
-    "ontology.versions", "The versions of the tenant's ontology, and which is active.", VERSIONS, roles=READERS | WRITERS
+    "ontology.versions", "The versions of the tenant's ontology, and which is active.", VERSIONS, agents=READERS | WRITERS
 )
 ROLL_BACK_TOOL = Tool(
     "ontology.rollback",
     "Make an earlier version of the tenant's ontology the active one again; 0 is the packaged one.",
     ROLL_BACK,
     risk=Risk.HIGH,
-    roles=WRITERS,
+    agents=WRITERS,
 )

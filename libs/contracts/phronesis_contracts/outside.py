@@ -9,7 +9,7 @@ from pydantic import AwareDatetime, ConfigDict, Field, StringConstraints
 
 from .errors import BadRequest, Conflict, Forbidden, NotFound, Unavailable
 from .messages import Message, Nothing, Rpc
-from .principal import Role
+from .principal import ADMINISTRATORS_ALONE
 from .tools import Risk, Tool
 
 PREFIX = "outside."
@@ -242,8 +242,6 @@ class ServerRemoved(Message):
     """Whether there was one; false the second time."""
 
 
-_ADMIN = frozenset({Role.ADMIN})
-
 ADD_SERVER = Rpc("orchestrator.v1.mcp_servers.add", AddServer, OutsideServer, timeout=10.0)
 LIST_SERVERS = Rpc("orchestrator.v1.mcp_servers.list", Nothing, OutsideServers, max_bytes=1_000_000)
 INSPECT_SERVER = Rpc("orchestrator.v1.mcp_servers.inspect", ServerRef, Inspected, timeout=30.0, max_bytes=1_000_000)
@@ -253,38 +251,42 @@ SWITCH_SERVER = Rpc("orchestrator.v1.mcp_servers.switch", SwitchServer, OutsideS
 REMOVE_SERVER = Rpc("orchestrator.v1.mcp_servers.remove", ServerRef, ServerRemoved)
 
 ADD_SERVER_TOOL = Tool(
-    "mcp_servers.add", "Register an outside MCP server for the tenant.", ADD_SERVER, risk=Risk.HIGH, roles=_ADMIN
+    "mcp_servers.add", "Register an outside MCP server for the tenant.", ADD_SERVER, risk=Risk.HIGH, agents=ADMINISTRATORS_ALONE
 )
-LIST_SERVERS_TOOL = Tool("mcp_servers.list", "The tenant's outside MCP servers.", LIST_SERVERS, roles=_ADMIN)
+LIST_SERVERS_TOOL = Tool("mcp_servers.list", "The tenant's outside MCP servers.", LIST_SERVERS, agents=ADMINISTRATORS_ALONE)
 INSPECT_SERVER_TOOL = Tool(
     "mcp_servers.inspect",
     "What an outside MCP server says of its tools now, and how that differs from what was accepted.",
     INSPECT_SERVER,
     risk=Risk.LOW,
-    roles=_ADMIN,
+    agents=ADMINISTRATORS_ALONE,
 )
 ACCEPT_TOOLS_TOOL = Tool(
     "mcp_servers.accept",
     "Pin what an outside MCP server says of tools, and allow them with a risk.",
     ACCEPT_TOOLS,
     risk=Risk.HIGH,
-    roles=_ADMIN,
+    agents=ADMINISTRATORS_ALONE,
 )
 JUDGE_TOOLS_TOOL = Tool(
     "mcp_servers.judge",
     "Set the risk of accepted outside tools anew, or withdraw them.",
     JUDGE_TOOLS,
     risk=Risk.HIGH,
-    roles=_ADMIN,
+    agents=ADMINISTRATORS_ALONE,
 )
 SWITCH_SERVER_TOOL = Tool(
-    "mcp_servers.switch", "Switch an outside MCP server on or off.", SWITCH_SERVER, risk=Risk.MEDIUM, roles=_ADMIN
+    "mcp_servers.switch",
+    "Switch an outside MCP server on or off.",
+    SWITCH_SERVER,
+    risk=Risk.MEDIUM,
+    agents=ADMINISTRATORS_ALONE,
 )
 REMOVE_SERVER_TOOL = Tool(
     "mcp_servers.remove",
     "Remove an outside MCP server with its tools and secrets.",
     REMOVE_SERVER,
     risk=Risk.HIGH,
-    roles=_ADMIN,
+    agents=ADMINISTRATORS_ALONE,
     irreversible=True,
 )

@@ -8,7 +8,7 @@ from enum import IntEnum
 from typing import Any, Generic
 
 from .messages import In, Out_, Rpc
-from .principal import EVERYONE, Role
+from .principal import EVERYONE, Agent, Principal
 
 
 class Risk(IntEnum):
@@ -28,8 +28,13 @@ class Tool(Generic[In, Out_]):
     description: str
     rpc: Rpc[In, Out_]
     risk: Risk = field(default=Risk.READ, kw_only=True)
-    roles: frozenset[Role] = field(default=EVERYONE, kw_only=True)
+    agents: frozenset[Agent] = field(default=EVERYONE, kw_only=True)
+    """The agents that may use it; administrators may use every tool."""
     irreversible: bool = field(default=False, kw_only=True)
+
+    def open_to(self, who: Principal) -> bool:
+        """Whether the caller's role and permissions let it use the tool."""
+        return who.acts_as(self.agents) if self.risk is Risk.READ else who.writes_as(self.agents)
 
     def function(self) -> dict[str, Any]:
         """The tool as a model's function: name, description and JSON schema of the input."""

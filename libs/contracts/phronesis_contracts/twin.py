@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field
 from .deletions import Purged
 from .errors import BadRequest
 from .messages import Event, Message, Rpc
-from .principal import Role
+from .principal import Agent
 from .tools import Risk, Tool
 
 MAX_BATCH = 500
@@ -159,7 +159,7 @@ UPSERT_TOOL = Tool(
     "Create or change typed nodes and relationships of the twin, checked against its ontology. The batch is atomic.",
     UPSERT,
     risk=Risk.MEDIUM,
-    roles=frozenset({Role.MAESTRO, Role.CURATOR, Role.ADMIN}),
+    agents=frozenset({Agent.MAESTRO, Agent.CURATOR}),
 )
 
 
@@ -196,10 +196,10 @@ READ_CYPHER_TOOL = Tool(
     "Step 3, recall: read the twin with one Cypher statement. Page by key (WHERE n.id > $last_seen_id ORDER BY n.id LIMIT 30),"
     " join nodes of one level only, never read embeddings, and return id and name or aggregates; count before listing.",
     READ_CYPHER,
-    roles=frozenset({Role.NOOR, Role.MAESTRO, Role.ADMIN}),
+    agents=frozenset({Agent.NOOR, Agent.MAESTRO}),
 )
 
-READERS = frozenset({Role.NOOR, Role.MAESTRO, Role.ADMIN})
+READERS = frozenset({Agent.NOOR, Agent.MAESTRO})
 MAX_ROWS = 500
 
 
@@ -461,26 +461,26 @@ SURVEY_TOOL = Tool(
     "survey_twin",
     "Count, add up, group or list nodes of one type of the twin, by year; what is not published is counted apart.",
     SURVEY,
-    roles=READERS,
+    agents=READERS,
 )
 LINKS_TOOL = Tool(
     "twin_links",
     "Which nodes some nodes of the twin are linked to, in either direction, inside their year.",
     LINKS,
-    roles=READERS,
+    agents=READERS,
 )
 RUN_CHAIN_TOOL = Tool(
     "run_chain",
     "Walk one of the ontology's chains in one year and on one level, from a node or from all of its first type.",
     RUN_CHAIN,
-    roles=READERS,
+    agents=READERS,
 )
 DIAGNOSE_GAPS_TOOL = Tool(
     "diagnose_gaps",
     "Find what is missing: for nodes, pairs or chains in a year and on a level, which of the four gaps there is, and where.",
     DIAGNOSE_GAPS,
-    roles=READERS,
+    agents=READERS,
 )
 FIND_ENTITIES_TOOL = Tool(
-    "find_entities", "Find nodes of the twin by name, with the years in which each is there.", FIND_ENTITIES, roles=READERS
+    "find_entities", "Find nodes of the twin by name, with the years in which each is there.", FIND_ENTITIES, agents=READERS
 )

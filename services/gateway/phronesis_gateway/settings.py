@@ -23,7 +23,7 @@ class GatewaySettings(BaseSettings):
     port: int = Field(default=8080, ge=0, le=65_535)
     """Port to listen on; 0 takes a free one."""
     bootstrap_key_file: Path | None = None
-    """File with a key that is entered at start where it is absent: tenant `local`, user `owner`, role `admin`."""
+    """File with a key that is entered at start where it is absent: tenant `local`, user `owner`, role `owner`."""
     wait: float = Field(default=65.0, gt=0, le=600)
     """Seconds that the messages endpoint waits for a turn's end before it answers 202."""
     accept_wait: float = Field(default=10.0, gt=0, le=60)
@@ -72,7 +72,9 @@ class JwtSettings(BaseSettings):
     user_claim: str = "sub"
     """Claim that names the user."""
     role_claim: str = "role"
-    """Claim that names the role; a token without it has the role `noor`."""
+    """Claim that names the role; a token without it has the role `member`."""
+    agents_claim: str = "agents"
+    """Claim with the agents that a member or a reader may act as: words in a text, or a list; `noor` without it."""
     scope_claim: str = "scope"
     """Claim with the scopes: words in a text, or a list."""
     department_claim: str = "department"

@@ -14,8 +14,8 @@ from uuid import UUID
 import numpy as np
 import numpy.typing as npt
 
-from phronesis_contracts import BadRequest, Forbidden, Message, Principal, Role
-from phronesis_contracts.memory import RECALLED, SHARED, ItemKind, Scope
+from phronesis_contracts import BadRequest, Forbidden, Message, Principal
+from phronesis_contracts.memory import SHARED, ItemKind, Scope, scopes_recalled
 
 from .words.analysis import Words
 
@@ -35,13 +35,13 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-def scope_for_role(role: Role, name: str) -> Scope:
-    """The scope of this name, which the role may recall. Raises `Forbidden` (the role may not recall it), `BadRequest`."""
-    allowed = RECALLED.get(role, frozenset())
+def find_scope(who: Principal, name: str) -> Scope:
+    """The scope of this name, which the caller may recall. Raises `Forbidden` (it may not recall it), `BadRequest`."""
+    allowed = scopes_recalled(who)
     if name not in set(Scope):
         raise BadRequest(f"there is no such scope; allowed: {', '.join(sorted(allowed))}", field="scope")
     if (scope := Scope(name)) not in allowed:
-        raise Forbidden(f"role {role} may not recall memories of the scope {scope}")
+        raise Forbidden(f"{who.rights} may not recall memories of the scope {scope}")
     return scope
 
 

@@ -13,8 +13,9 @@ from nats.errors import NoRespondersError
 from nats.errors import TimeoutError as NatsTimeout
 
 from phronesis import AsyncClient
-from phronesis_contracts import Role, ServiceError, TimedOut, Unavailable
+from phronesis_contracts import ServiceError, TimedOut, Unavailable
 from phronesis_contracts.twin import UPSERT_TOOL
+from tests.support.personas import Persona
 
 
 class Outsider:
@@ -52,7 +53,7 @@ class Outsider:
 @asynccontextmanager
 async def outsider(sdk: AsyncClient) -> AsyncIterator[Outsider]:
     """An outside system with a new key, for the length of a block."""
-    made = await sdk.keys.create_for_bus("local", "owner", Role.MAESTRO, days=1)
+    made = await sdk.keys.create_for_bus("local", "owner", Persona.MAESTRO, days=1)
     broker = await nats.connect(list(made.servers), user=made.nats_user, password=made.nats_password, inbox_prefix=made.inbox)
     try:
         yield Outsider(broker, made.token)

@@ -13,7 +13,7 @@ from mcp import MCPError
 
 from phronesis_bus import Call, announce, connect, serve
 from phronesis_bus.connection import Bus
-from phronesis_contracts import NotFound, Role
+from phronesis_contracts import NotFound
 from phronesis_contracts.constitution.search import SEMANTIC_SEARCH_TOOL, SearchStats, SemanticFound, SemanticSearch
 from phronesis_contracts.instructions import AGENT_GET, RELEASED, AgentProfile, AgentRef, Released
 from phronesis_contracts.service import AUDITED
@@ -25,6 +25,7 @@ from tests.support import mcp
 from tests.support.bus import broker, eventually
 from tests.support.counsel import AGENTS, profile
 from tests.support.gateway import RunningGateway, gateway
+from tests.support.personas import Persona
 from tests.support.servers import NatsServer
 
 
@@ -78,7 +79,7 @@ async def memory(nats_server: NatsServer) -> AsyncIterator[Memory]:
 @pytest.mark.parametrize("role", AGENTS)
 @pytest.mark.req("O-229")
 async def test_an_agent_sees_its_list_by_mcp_and_by_http(api: RunningGateway, instructions: Instructions, role: str) -> None:
-    holder = await api.holder(role=Role(role))
+    holder = await api.holder(**Persona(role).rights)
     names = profile(role).tools
     async with mcp.agent(api, holder) as client:
         by_mcp = [tool.name for tool in (await client.list_tools()).tools]
@@ -91,7 +92,7 @@ async def test_an_agent_sees_its_list_by_mcp_and_by_http(api: RunningGateway, in
 async def test_a_call_outside_the_list_is_refused_by_both_faces_and_audited(
     api: RunningGateway, instructions: Instructions, memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    holder = await api.holder(role=Role.DISCUSS)
+    holder = await api.holder(**Persona.DISCUSS.rights)
     published: list[tuple[str, Any]] = []
     publish = api.bus.request
 
@@ -107,7 +108,7 @@ async def test_a_call_outside_the_list_is_refused_by_both_faces_and_audited(
     assert problem["detail"] == by_http.json()["detail"] == "insight.search.v1 is not among the tools of the agent discuss"
     mine = [entry for subject, entry in published if subject == AUDITED["gateway"].on(holder.who.tenant)]
     assert [(entry["action"], entry["role"], entry["outcome"], entry["code"], entry["arguments"]) for entry in mine] == [
-        ("insight.search.v1", "discuss", "refused", "forbidden", {"query": "q"})
+        ("insight.search.v1", Persona.DISCUSS.text, "refused", "forbidden", {"query": "q"})
     ] * 2
 
 
@@ -115,7 +116,7 @@ async def test_a_call_outside_the_list_is_refused_by_both_faces_and_audited(
 async def test_a_tool_that_a_release_removes_is_gone_from_the_next_list_without_a_restart(
     api: RunningGateway, instructions: Instructions, memory: Memory
 ) -> None:
-    holder = await api.holder(role=Role.EXECUTE)
+    holder = await api.holder(**Persona.EXECUTE.rights)
     before = profile("execute").tools
 
     async def names() -> list[str]:
@@ -141,7 +142,7 @@ async def test_without_instructions_an_agent_has_no_tools_and_the_others_have_th
     database: PostgresSettings, tmp_path: Path
 ) -> None:
     async with broker(tmp_path) as alone, gateway(alone, database) as api:
-        lonely, free = await api.holder(role=Role.MIND), await api.holder()
+        lonely, free = await api.holder(**Persona.MIND.rights), await api.holder()
         listing = await mcp.post(api, lonely, mcp.message("tools/list"))
         called = await mcp.call(api, lonely, "semantic_search_v1", {"query": "q"})
         others = (await mcp.post(api, free, mcp.message("tools/list"))).json()["result"]["tools"]
@@ -154,7 +155,7 @@ async def test_without_instructions_an_agent_has_no_tools_and_the_others_have_th
 async def test_every_spelling_of_a_tools_name_comes_to_the_same_handler(
     api: RunningGateway, instructions: Instructions, memory: Memory
 ) -> None:
-    holder = await api.holder(role=Role.DISCUSS)
+    holder = await api.holder(**Persona.DISCUSS.rights)
     spelt = ("semantic.search.v1", "semantic_search_v1", "odei.neo4j.semantic.search.v1", "odei_neo4j_semantic_search_v1")
     before = len(memory.asked)
     for name in spelt:
@@ -168,7 +169,7 @@ async def test_every_spelling_of_a_tools_name_comes_to_the_same_handler(
 async def test_each_bad_field_is_named_and_nobody_is_asked(
     api: RunningGateway, instructions: Instructions, memory: Memory
 ) -> None:
-    holder, before = await api.holder(role=Role.DISCUSS), len(memory.asked)
+    holder, before = await api.holder(**Persona.DISCUSS.rights), len(memory.asked)
     wrong = mcp.problem_of(await mcp.call(api, holder, "semantic_search_v1", {"query": "", "topK": 51, "minSimilarity": 1.2}))
     assert (wrong["code"], wrong["field"]) == ("bad_request", "query")
     assert all(f"{name}: " in wrong["detail"] for name in ("query", "topK", "minSimilarity"))
@@ -177,14 +178,14 @@ async def test_each_bad_field_is_named_and_nobody_is_asked(
 
 @pytest.mark.req("O-096", "C-21")
 async def test_what_is_left_out_is_as_documented(api: RunningGateway, instructions: Instructions, memory: Memory) -> None:
-    holder = await api.holder(role=Role.DISCUSS)
+    holder = await api.holder(**Persona.DISCUSS.rights)
     await mcp.call(api, holder, "semantic_search_v1", {"query": "q"})
     asked = memory.asked[-1]
     assert (asked.top_k, asked.min_similarity, asked.status, asked.include_relationships) == (10, None, "active", False)
 
 
 async def test_what_is_not_in_a_long_list_is_found_and_can_be_called(api: RunningGateway) -> None:
-    admin = await api.holder(role=Role.ADMIN)
+    admin = await api.holder(**Persona.ADMIN.rights)
     async with mcp.agent(api, admin) as client:
         listed = [tool.name for tool in (await client.list_tools()).tools]
         found = await client.call_tool("search_tools", {"query": "change a work session", "limit": 3})
@@ -196,7 +197,7 @@ async def test_what_is_not_in_a_long_list_is_found_and_can_be_called(api: Runnin
 
 
 async def test_a_search_finds_no_tool_that_the_caller_may_not_call(api: RunningGateway, instructions: Instructions) -> None:
-    holder = await api.holder(role=Role.DISCUSS)
+    holder = await api.holder(**Persona.DISCUSS.rights)
     found = await mcp.call(api, holder, "search_tools", {"query": "create goal value task", "limit": 20})
     names = {one["name"] for one in found["structuredContent"]["tools"]}
     assert names <= {legal_name(name) for name in profile("discuss").tools}
@@ -208,7 +209,7 @@ async def test_a_retired_tool_is_gone_by_a_setting_and_back_by_it(
 ) -> None:
     name = "foundation_list_v1"
     async with gateway(nats_server, database, retired=ToolSettings(retired=("foundation.list.v1",))) as retiring:
-        admin = await retiring.holder(role=Role.ADMIN)
+        admin = await retiring.holder(**Persona.ADMIN.rights)
         seen = []
         for one in (retiring, api):
             async with mcp.agent(one, admin) as client:
@@ -222,7 +223,7 @@ async def test_a_retired_tool_is_gone_by_a_setting_and_back_by_it(
 
 
 async def test_a_tool_that_there_is_not_is_an_error_for_agents_too(api: RunningGateway, instructions: Instructions) -> None:
-    holder = await api.holder(role=Role.MIND)
+    holder = await api.holder(**Persona.MIND.rights)
     async with mcp.agent(api, holder) as client:
         with pytest.raises(MCPError):
             await client.call_tool("graph_dream_v1", {})

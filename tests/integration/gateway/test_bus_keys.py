@@ -10,11 +10,11 @@ from uuid import uuid4
 import pytest
 
 from phronesis_bus import Bus, Credentials, connect
-from phronesis_contracts import Role
 from phronesis_postgres import EVERY_TENANT, Database, PostgresSettings
 from tests.support.bus import eventually, somebody
 from tests.support.gateway import Holder, RunningGateway, gateway
 from tests.support.outside import admitting, is_let_in, outside
+from tests.support.personas import Persona, persona_of
 from tests.support.servers import NatsServer
 
 KEYS, BUS = "/api/v1/keys", "/api/v1/keys/bus"
@@ -37,11 +37,11 @@ async def memory(nats_server: NatsServer) -> AsyncIterator[Bus]:
 @pytest.fixture
 async def operator(api: RunningGateway) -> Holder:
     """Somebody who runs the platform."""
-    return await api.holder(role=Role.ADMIN, scopes=("operator",))
+    return await api.holder(**Persona.ADMIN.rights, scopes=("operator",))
 
 
 def wanted(**changes: Any) -> dict[str, Any]:
-    return {"tenant": f"t-{uuid4().hex[:8]}", "user": "robot", "role": "curator"} | changes
+    return {"tenant": f"t-{uuid4().hex[:8]}", "user": "robot", **Persona.CURATOR.stated} | changes
 
 
 def access(made: dict[str, Any]) -> Credentials:
@@ -58,8 +58,8 @@ async def test_a_key_of_the_bus_is_made_shown_once_and_listed(api: RunningGatewa
     lives = datetime.fromisoformat(made["expires_at"]) - datetime.fromisoformat(made["created_at"])
     assert lives == timedelta(days=2)
     who = memory.verifier.principal(made["token"])
-    stated = (who.tenant, who.user, who.role, who.department, who.scopes, who.key, who.inbox)
-    assert stated == (asked["tenant"], "robot", Role.CURATOR, "it", (), made["id"], made["inbox"])
+    stated = (who.tenant, who.user, persona_of(who), who.department, who.scopes, who.key, who.inbox)
+    assert stated == (asked["tenant"], "robot", Persona.CURATOR, "it", (), made["id"], made["inbox"])
 
     shown = (await api.http.get(f"{KEYS}/{made['id']}", headers=operator.headers)).json()
     listed = (await api.http.get(KEYS, params={"tenant": asked["tenant"]}, headers=operator.headers)).json()["keys"]
@@ -110,9 +110,9 @@ async def test_what_the_broker_forgot_is_said_again_when_the_gateway_starts(
 
 
 async def test_only_those_who_run_the_platform_make_one(api: RunningGateway) -> None:
-    admin = await api.holder(role=Role.ADMIN)
-    narrowed = await api.holder(role=Role.ADMIN, scopes=("operator", "phronesis:read"))
-    other = await api.holder(role=Role.MAESTRO, scopes=("operator",))
+    admin = await api.holder(**Persona.ADMIN.rights)
+    narrowed = await api.holder(**Persona.ADMIN.rights, scopes=("operator", "phronesis:read"))
+    other = await api.holder(**Persona.MAESTRO.rights, scopes=("operator",))
     answers = [
         await api.http.post(BUS, json=wanted(tenant=holder.who.tenant), headers=holder.headers)
         for holder in (admin, other, narrowed)
@@ -145,7 +145,7 @@ async def test_an_administrator_of_its_tenant_sees_and_revokes_it_and_another_do
     api: RunningGateway, operator: Holder
 ) -> None:
     made = (await api.http.post(BUS, json=wanted(), headers=operator.headers)).json()
-    own = await api.holder(role=Role.ADMIN, tenant=made["tenant"])
-    other = await api.holder(role=Role.ADMIN)
+    own = await api.holder(**Persona.ADMIN.rights, tenant=made["tenant"])
+    other = await api.holder(**Persona.ADMIN.rights)
     answers = [await api.http.delete(f"{KEYS}/{made['id']}", headers=who.headers) for who in (other, own)]
     assert [answer.status_code for answer in answers] == [404, 200]

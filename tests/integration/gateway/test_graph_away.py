@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from phronesis_bus import Call, connect, serve
-from phronesis_contracts import Role
 from phronesis_contracts.catalog import TOOLS
 from phronesis_contracts.constitution.insight import CHECK_POLICY_TOOL, CheckPolicy
 from scripts import samples
 from tests.support import mcp
 from tests.support.gateway import RunningGateway
+from tests.support.personas import Persona
 from tests.support.servers import NatsServer
 
 OF_THE_GRAPH = sorted(name for name, tool in TOOLS.items() if tool.rpc.subject.startswith(("graph.v1.con", "graph.v2.con")))
@@ -32,7 +32,7 @@ async def test_without_the_graph_service_each_of_its_tools_says_at_once_that_it_
     api: RunningGateway,
 ) -> None:
     assert len(OF_THE_GRAPH) > 80
-    admin, problems = await api.holder(role=Role.ADMIN), {}
+    admin, problems = await api.holder(**Persona.ADMIN.rights), {}
     for name in OF_THE_GRAPH:
         began = time.monotonic()
         problem = mcp.problem_of(await mcp.call(api, admin, name, arguments(name)))
@@ -49,7 +49,7 @@ async def test_a_graph_service_that_hangs_is_given_up_after_the_tools_own_time(
     async def hang(call: Call, request: CheckPolicy) -> Any:
         await asyncio.Event().wait()
 
-    admin = await api.holder(role=Role.ADMIN)
+    admin = await api.holder(**Persona.ADMIN.rights)
     async with connect("graph", nats_server.settings("graph")) as graph:
         await serve(graph, CHECK_POLICY_TOOL, hang)
         began = time.monotonic()

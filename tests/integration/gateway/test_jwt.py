@@ -10,7 +10,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from phronesis_contracts import Principal, Role
+from phronesis_contracts import Principal
 from phronesis_gateway.app import Tokens
 from phronesis_gateway.auth.handlers import KEYS
 from phronesis_gateway.auth.tokens import IssuerKeys
@@ -18,6 +18,7 @@ from phronesis_gateway.turns.handlers import MESSAGES, TURNS
 from phronesis_postgres import PostgresSettings
 from tests.support.gateway import Holder, RunningGateway, gateway
 from tests.support.issuer import Issuer, key_server
+from tests.support.personas import Persona
 from tests.support.scripted_orchestrator import ScriptedOrchestrator
 from tests.support.servers import NatsServer
 
@@ -69,7 +70,7 @@ def ann(trusting: RunningGateway, issuer: Issuer) -> Bearer:
 
 async def admin_of(ann: Bearer) -> Holder:
     """An administrator of ann's tenant, with a key."""
-    return await ann.gateway.holder(tenant=ann.claims["tenant"], role=Role.ADMIN)
+    return await ann.gateway.holder(tenant=ann.claims["tenant"], **Persona.ADMIN.rights)
 
 
 async def entered(ann: Bearer, admin: Holder) -> dict[str, Any]:
@@ -90,7 +91,7 @@ async def test_a_message_with_a_token_acts_for_the_one_it_names(
     assert (answer.status_code, answer.json()["user_response"]) == (200, f"You said: {text}")
     who = orchestrator.callers[answer.json()["turn_id"]]
     assert who.model_copy(update={"key": None}) == Principal(
-        tenant=ann.claims["tenant"], user=ann.claims["sub"], role=Role.NOOR, department="Roads"
+        tenant=ann.claims["tenant"], user=ann.claims["sub"], **Persona.NOOR.rights, department="Roads"
     )
 
 
@@ -119,7 +120,7 @@ async def test_a_ticket_that_was_got_with_a_token_opens_the_stream_of_its_turn(a
 
 
 async def test_a_callers_tokens_share_one_rate_and_the_streams_of_one_key(ann: Bearer, trusting: RunningGateway) -> None:
-    answers = [await ann.get(f"{TURNS}?limit={n + 1}", role="admin" if n % 2 else "noor") for n in range(50)]
+    answers = [await ann.get(f"{TURNS}?limit={n + 1}", role="admin" if n % 2 else "member") for n in range(50)]
     assert {answer.status_code for answer in answers} == {200, 429}
     other = Bearer(trusting, ann.issuer)
     assert (await other.get(TURNS)).status_code == 200
@@ -146,7 +147,8 @@ async def test_who_comes_with_a_token_stands_among_the_keys_once(ann: Bearer) ->
     assert found == {
         "tenant": ann.claims["tenant"],
         "user": ann.claims["sub"],
-        "role": "noor",
+        "role": "member",
+        "agents": ["noor"],
         "department": None,
         "ministry": None,
         "scopes": [],

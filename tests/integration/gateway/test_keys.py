@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from uuid import uuid4
+from typing import Any
+from uuid import UUID, uuid4
 
 import pytest
 
 from phronesis_bus import News, follow
-from phronesis_contracts import Role
+from phronesis_contracts import Agent, Role
 from phronesis_contracts.orchestrator import Audited
 from phronesis_contracts.service import AUDITED, KEY_REVOKED, KeyRevoked
 from phronesis_gateway.auth.keys import new_secret
@@ -15,6 +16,7 @@ from phronesis_gateway.auth.store import read_first_key, store_first_key
 from phronesis_postgres import EVERY_TENANT, Database, PostgresSettings
 from tests.support.bus import eventually
 from tests.support.gateway import Holder, RunningGateway, gateway
+from tests.support.personas import Persona, persona_of
 from tests.support.scripted_orchestrator import ScriptedOrchestrator
 from tests.support.servers import NatsServer, PostgresServer
 
@@ -24,16 +26,17 @@ KEYS = "/api/v1/keys"
 @pytest.fixture
 async def admin(api: RunningGateway) -> Holder:
     """An administrator of a tenant."""
-    return await api.holder(role=Role.ADMIN)
+    return await api.holder(**Persona.ADMIN.rights)
 
 
 async def test_a_key_is_made_used_and_revoked(api: RunningGateway, admin: Holder) -> None:
-    made = await api.http.post(KEYS, json={"user": "bob", "role": "maestro"}, headers=admin.headers)
+    made = await api.http.post(KEYS, json={"user": "bob", "agents": ["maestro"]}, headers=admin.headers)
     key = made.json()
     secret = key.pop("key")
     bearer = {"Authorization": f"Bearer {secret}"}
     assert (made.status_code, made.headers["location"]) == (201, f"{KEYS}/{key['id']}")
-    assert (key["tenant"], key["user"], key["role"], key["prefix"]) == (admin.who.tenant, "bob", "maestro", secret[:8])
+    assert (key["tenant"], key["user"], key["prefix"]) == (admin.who.tenant, "bob", secret[:8])
+    assert (key["role"], key["agents"], "phronesis-deprecation" in made.headers) == ("member", ["maestro"], False)
     assert (await api.http.get("/api/v1/tools", headers=bearer)).status_code == 200
     assert (await api.http.get(f"{KEYS}/{key['id']}", headers=admin.headers)).json() == key
 
@@ -44,6 +47,78 @@ async def test_a_key_is_made_used_and_revoked(api: RunningGateway, admin: Holder
     assert refused.headers["www-authenticate"] == 'Bearer error="invalid_token"'
     again = await api.http.delete(f"{KEYS}/{key['id']}", headers=admin.headers)
     assert again.json() == revoked.json()
+
+
+@pytest.mark.parametrize("persona", sorted(set(Persona) - {Persona.ADMIN}))
+async def test_a_role_of_the_version_before_makes_a_member_and_is_said_to_be_deprecated(
+    api: RunningGateway, admin: Holder, persona: Persona
+) -> None:
+    made = await api.http.post(KEYS, json={"user": "bob", "role": persona.value}, headers=admin.headers)
+    assert (made.status_code, made.json()["role"], made.json()["agents"]) == (201, "member", [persona.value])
+    assert made.headers["phronesis-deprecation"].startswith(f"role {persona.value} is deprecated")
+    mixed = {"user": "bob", "role": persona.value, "agents": ["noor"]}
+    assert (await api.http.post(KEYS, json=mixed, headers=admin.headers)).json()["field"] == "role"
+
+
+@pytest.mark.parametrize("persona", Persona)
+async def test_a_key_that_the_version_before_stored_keeps_its_rights(
+    api: RunningGateway, database: PostgresSettings, persona: Persona
+) -> None:
+    holder = await api.holder(**Persona.NOOR.rights)
+    async with Database.open(database, "gateway") as store, store.transaction(EVERY_TENANT) as connection:
+        await connection.execute(
+            "UPDATE keys SET role = $2, access = NULL, agents = NULL WHERE id = $1", UUID(holder.who.key), persona.value
+        )
+    found = await api.store.by_id(holder.who.key or "")
+    assert found is not None
+    assert persona_of(found.principal) is persona
+    assert await api.store.is_elevated(holder.who.tenant, holder.who.user) == persona.principal.elevated
+
+
+@pytest.mark.parametrize("persona", Persona)
+async def test_a_key_is_stored_with_the_role_that_the_version_before_reads(
+    api: RunningGateway, database: PostgresSettings, persona: Persona
+) -> None:
+    holder = await api.holder(**persona.rights)
+    async with Database.open(database, "gateway") as store, store.connection(EVERY_TENANT) as connection:
+        role = await connection.fetchval("SELECT role FROM keys WHERE id = $1", UUID(holder.who.key))
+    assert role == persona.value
+    assert await api.store.is_elevated(holder.who.tenant, holder.who.user) == persona.principal.elevated
+
+
+async def test_to_the_version_before_a_reader_is_a_member_whose_key_may_only_read(
+    api: RunningGateway, admin: Holder, database: PostgresSettings
+) -> None:
+    body = {"user": "bob", "role": "reader", "agents": ["noor", "maestro"], "scopes": ["audit"]}
+    operator = await api.holder(**Persona.ADMIN.rights, scopes=("operator",), tenant=admin.who.tenant)
+    made = (await api.http.post(KEYS, json=body, headers=operator.headers)).json()
+    async with Database.open(database, "gateway") as store, store.connection(EVERY_TENANT) as connection:
+        row = await connection.fetchrow("SELECT role, scopes FROM keys WHERE id = $1", UUID(made["id"]))
+    assert tuple(row or ()) == ("maestro", ["audit", "phronesis:read"])
+    assert (made["role"], made["scopes"]) == ("reader", ["audit", "phronesis:read"])
+    assert await api.store.is_elevated(admin.who.tenant, "bob")
+
+
+async def test_the_keys_of_owners_are_made_and_revoked_by_owners(api: RunningGateway, admin: Holder) -> None:
+    owner = await api.holder(role=Role.OWNER, agents=(), tenant=admin.who.tenant)
+    wanted = {"user": "bob", "role": "owner"}
+    refused = await api.http.post(KEYS, json=wanted, headers=admin.headers)
+    made = await api.http.post(KEYS, json=wanted, headers=owner.headers)
+    assert (refused.status_code, made.status_code, made.json()["agents"]) == (403, 201, [])
+    path = f"{KEYS}/{made.json()['id']}"
+    assert [(await api.http.delete(path, headers=by.headers)).status_code for by in (admin, owner)] == [403, 200]
+
+
+async def test_a_reader_reads_and_is_refused_what_changes_anything(api: RunningGateway) -> None:
+    reader = await api.holder(role=Role.READER, agents=(Agent.NOOR,))
+    listed = (await api.http.get("/api/v1/tools", headers=reader.headers)).json()["tools"]
+    assert {tool["risk"] for tool in listed} == {"read"}
+    answers = [
+        await api.http.post("/api/v1/turns", json={"currentMessageText": "x"}, headers=reader.headers),
+        await api.http.post("/api/v1/tools/remember", json={"items": []}, headers=reader.headers),
+        await api.http.post(KEYS, json={"user": "bob"}, headers=reader.headers),
+    ]
+    assert [(answer.status_code, answer.json()["code"]) for answer in answers] == [(403, "forbidden")] * 3
 
 
 async def test_the_secret_of_a_key_is_stored_nowhere(api: RunningGateway, admin: Holder, database: PostgresSettings) -> None:
@@ -83,9 +158,9 @@ async def test_a_revoked_key_is_announced_and_audited(
     assert made["key"] not in str(audit)
 
 
-@pytest.mark.parametrize("role", sorted(set(Role) - {Role.ADMIN}))
-async def test_only_administrators_manage_keys(api: RunningGateway, role: Role) -> None:
-    holder = await api.holder(role=role)
+@pytest.mark.parametrize("role", sorted(set(Persona) - {Persona.ADMIN}))
+async def test_only_administrators_manage_keys(api: RunningGateway, role: Persona) -> None:
+    holder = await api.holder(**role.rights)
     answers = [
         await api.http.post(KEYS, json={"user": "bob"}, headers=holder.headers),
         await api.http.get(KEYS, headers=holder.headers),
@@ -95,7 +170,7 @@ async def test_only_administrators_manage_keys(api: RunningGateway, role: Role) 
 
 
 async def test_an_administrator_keeps_to_its_tenant_and_an_operator_does_not(api: RunningGateway, admin: Holder) -> None:
-    operator = await api.holder(role=Role.ADMIN, scopes=("operator",))
+    operator = await api.holder(**Persona.ADMIN.rights, scopes=("operator",))
     wanted = {"tenant": f"t-{uuid4().hex[:8]}", "user": "bob"}
     refused = await api.http.post(KEYS, json=wanted, headers=admin.headers)
     raised = await api.http.post(KEYS, json={"user": "bob", "scopes": ["operator"]}, headers=admin.headers)
@@ -112,12 +187,15 @@ async def test_an_administrator_keeps_to_its_tenant_and_an_operator_does_not(api
         ({"tenant": "system", "user": "bob"}, "tenant"),
         ({"user": "Bob.x"}, "user"),
         ({"user": "bob", "role": "king"}, "role"),
+        ({"user": "bob", "agents": ["king"]}, "agents.0"),
+        ({"user": "bob", "agents": []}, "agents"),
+        ({"user": "bob", "access": "admin"}, "access"),
         ({"user": "bob", "hash": "x"}, "hash"),
         ({}, "user"),
     ],
 )
-async def test_a_key_that_cannot_be_is_refused_with_its_field(api: RunningGateway, body: dict[str, str], field: str) -> None:
-    operator = await api.holder(role=Role.ADMIN, scopes=("operator",))
+async def test_a_key_that_cannot_be_is_refused_with_its_field(api: RunningGateway, body: dict[str, Any], field: str) -> None:
+    operator = await api.holder(**Persona.ADMIN.rights, scopes=("operator",))
     answer = await api.http.post(KEYS, json=body, headers=operator.headers)
     assert (answer.status_code, answer.json()["field"]) == (400, field)
 
@@ -142,7 +220,7 @@ async def test_a_request_without_a_good_key_is_refused(api: RunningGateway, head
 async def test_a_revocation_reaches_another_replica_within_seconds(
     api: RunningGateway, admin: Holder, ann: Holder, nats_server: NatsServer, database: PostgresSettings
 ) -> None:
-    operator = await api.holder(role=Role.ADMIN, scopes=("operator",))
+    operator = await api.holder(**Persona.ADMIN.rights, scopes=("operator",))
     async with gateway(nats_server, database) as other:
         assert (await other.http.get("/api/v1/tools", headers=ann.headers)).status_code == 200
         await api.http.delete(f"{KEYS}/{ann.who.key}", headers=operator.headers)
@@ -162,7 +240,7 @@ async def test_the_first_key_is_entered_once_and_stays_revoked(
     await store_first_key(api.store, *read_first_key(file))
     bearer = {"Authorization": f"Bearer {secret}"}
     (mine,) = [k for k in (await api.http.get(KEYS, headers=bearer)).json()["keys"] if k["prefix"] == secret[:8]]
-    assert (mine["tenant"], mine["user"], mine["role"], mine["scopes"]) == ("local", "owner", "admin", ["operator"])
+    assert (mine["tenant"], mine["user"], mine["role"], mine["scopes"]) == ("local", "owner", "owner", ["operator"])
     await api.http.delete(f"{KEYS}/{mine['id']}", headers=bearer)
     await store_first_key(api.store, *read_first_key(file))
     assert (await api.http.get(KEYS, headers=bearer)).status_code == 401

@@ -11,7 +11,7 @@ import pytest
 from mcp import MCPError
 
 from phronesis_bus import Call, connect, serve, trace_id, traceparent
-from phronesis_contracts import Role, Unavailable
+from phronesis_contracts import Unavailable
 from phronesis_contracts.catalog import TOOLS
 from phronesis_contracts.memory import (
     RECALL_TOOL,
@@ -30,6 +30,7 @@ from phronesis_gateway.mcp.server import KEY
 from phronesis_gateway.mcp.turns import MAX_RESULT
 from tests.support import mcp
 from tests.support.gateway import Holder, RunningGateway
+from tests.support.personas import Persona
 from tests.support.servers import NatsServer
 
 REVISIONS = pytest.mark.parametrize(("mode", "revision"), [("auto", mcp.NOW), ("legacy", mcp.BEFORE)])
@@ -84,10 +85,10 @@ async def test_a_client_of_either_revision_gets_what_http_gives(
 async def test_the_tools_of_the_callers_role_are_listed_with_what_they_do(
     api: RunningGateway, mode: str, revision: str
 ) -> None:
-    editor = await api.holder(role=Role.EDITOR)
+    editor = await api.holder(**Persona.EDITOR.rights)
     async with mcp.agent(api, editor, mode) as client:
         listed = {tool.name: tool for tool in (await client.list_tools()).tools}
-    mine = {legal_name(name) for name, tool in TOOLS.items() if Role.EDITOR in tool.roles}
+    mine = {legal_name(name) for name, tool in TOOLS.items() if Persona.EDITOR.may(tool)}
     assert set(listed) == mine | {"ask"}
     recall = listed["recall"]
     assert recall.description == RECALL_TOOL.description
@@ -121,7 +122,7 @@ async def test_a_problem_is_a_result_that_says_so(
 async def test_a_tool_of_another_role_is_a_refusal_and_one_that_is_not_there_an_error(
     api: RunningGateway, memory: Memory, mode: str, revision: str
 ) -> None:
-    editor = await api.holder(role=Role.EDITOR)
+    editor = await api.holder(**Persona.EDITOR.rights)
     before = len(memory.asked)
     async with mcp.agent(api, editor, mode) as client:
         refused = await client.call_tool("remember", {"items": [{"kind": "fact", "text": "x"}]})

@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 
 from phronesis_bus import Blobs, Bus, Call, connect, serve, serve_basics
-from phronesis_contracts import BadRequest, NotFound, Nothing, Role, Unavailable, UnsupportedMedia
+from phronesis_contracts import BadRequest, NotFound, Nothing, Unavailable, UnsupportedMedia
 from phronesis_contracts.catalog import TOOLS
 from phronesis_contracts.media import (
     ACCEPT_UPLOAD,
@@ -29,6 +29,7 @@ from phronesis_contracts.memory import PROFILE_GET, PROFILE_PUT, REMEMBER_TOOL, 
 from phronesis_contracts.twin import UPSERT_TOOL, Upsert, Upserted
 from phronesis_gateway.http.operations import Readiness
 from tests.support.gateway import Holder, RunningGateway
+from tests.support.personas import Persona
 from tests.support.scripted_orchestrator import ScriptedOrchestrator
 from tests.support.servers import NatsServer
 
@@ -197,10 +198,10 @@ async def test_a_tool_is_called_with_the_callers_key(api: RunningGateway, ann: H
 
 
 async def test_tools_are_listed_and_called_by_role(api: RunningGateway, ann: Holder, neighbours: Neighbours) -> None:
-    maestro = await api.holder(role=Role.MAESTRO)
+    maestro = await api.holder(**Persona.MAESTRO.rights)
     for holder in (ann, maestro):
         listed = (await api.http.get("/api/v1/tools", headers=holder.headers)).json()["tools"]
-        assert [tool["name"] for tool in listed] == sorted(n for n, t in TOOLS.items() if holder.who.role in t.roles)
+        assert [tool["name"] for tool in listed] == sorted(n for n, t in TOOLS.items() if t.open_to(holder.who))
     refused = await api.http.post("/api/v1/tools/graph_upsert", json={}, headers=ann.headers)
     allowed = await api.http.post("/api/v1/tools/graph_upsert", json={}, headers=maestro.headers)
     assert (refused.status_code, refused.json()["code"], allowed.status_code) == (403, "forbidden", 200)

@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from phronesis_bus import audit_entry
-from phronesis_contracts import Principal, Role
+from phronesis_contracts import Principal
 from phronesis_contracts.orchestrator import Audited
+from tests.support.personas import Persona
 
-ANN = Principal(tenant="acme", user="ann", role=Role.CURATOR)
+ANN = Principal(tenant="acme", user="ann", **Persona.CURATOR.rights)
 MARK = "hunter2-hunter2"
 SECRET_NAMES = ["api_key", "Authorization", "password", "PASSWORD", "bearer_token", "client_secret", "credentials"]
 values = st.recursive(
@@ -25,7 +26,7 @@ values = st.recursive(
 
 def test_an_entry_says_who_did_what() -> None:
     assert audit_entry(ANN, "remember", {"limit": 3}) == Audited(
-        who="ann", role="curator", action="remember", outcome="done", code=None, arguments={"limit": 3}
+        who="ann", role="member (curator)", action="remember", outcome="done", code=None, arguments={"limit": 3}
     )
 
 

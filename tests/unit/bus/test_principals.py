@@ -14,12 +14,13 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from phronesis_bus import Signer, Verifier, new_key
-from phronesis_contracts import Principal, Role, Unauthorized
+from phronesis_contracts import Principal, Unauthorized
 from tests.support.cases import for_each
+from tests.support.personas import Persona
 
 KEY = Ed25519PrivateKey.generate()
 SIGNER = Signer("gateway", KEY)
-ANN = Principal(tenant="acme", user="ann", role=Role.MAESTRO, department="it", scopes=("operator",), key="k1")
+ANN = Principal(tenant="acme", user="ann", **Persona.MAESTRO.rights, department="it", scopes=("operator",), key="k1")
 
 
 def verifier(**more: Any) -> Verifier:
@@ -40,6 +41,17 @@ def part(value: dict[str, Any]) -> str:
 
 def test_a_signed_principal_comes_back_whole() -> None:
     assert verifier().principal(SIGNER.token(ANN)) == ANN
+
+
+@pytest.mark.parametrize("persona", Persona)
+def test_a_token_of_the_version_before_speaks_for_the_same_rights(persona: Persona) -> None:
+    assert verifier().principal(signed(role=persona.value)) == Principal(tenant="acme", user="ann", **persona.rights)
+
+
+@pytest.mark.parametrize("persona", Persona)
+def test_a_token_states_the_word_that_the_version_before_knows(persona: Persona) -> None:
+    token = SIGNER.token(Principal(tenant="acme", user="ann", **persona.rights))
+    assert jwt.decode(token, options={"verify_signature": False})["role"] == persona.value
 
 
 def test_a_token_is_reused_while_it_is_fresh() -> None:
@@ -107,7 +119,7 @@ def test_the_public_key_is_no_shared_secret() -> None:
         verifier().principal(jwt.encode(claims(), public, algorithm="HS256"))
 
 
-@pytest.mark.parametrize("changed", ["tenant", "user", "role"])
+@pytest.mark.parametrize("changed", ["tenant", "user", "role", "access", "agents"])
 def test_a_changed_claim_breaks_the_signature(changed: str) -> None:
     head, body, signature = SIGNER.long_lived(ANN, 60).split(".")
     found = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))

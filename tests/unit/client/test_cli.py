@@ -199,13 +199,33 @@ def test_a_turn_is_shown_cancelled_and_retried(
 
 
 def test_a_new_key_stands_alone_on_stdout(capsys: pytest.CaptureFixture[str], gateway: FakeGateway) -> None:
-    assert run(["keys", "create", "--tenant", "acme", "--user", "ann", "--role", "noor", "--ministry", "energy"]) == 0
+    assert run(["keys", "create", "--tenant", "acme", "--user", "ann", "--agent", "noor", "--ministry", "energy"]) == 0
     [key] = gateway.keys
     assert capsys.readouterr().out == f"phr_{key}\n"
     assert run(["keys", "revoke", key]) == 0
     assert run(["keys", "list"]) == 0
-    assert capsys.readouterr().out.splitlines()[1].split() == [key, "acme", "ann", "noor", "http", "revoked"]
+    assert capsys.readouterr().out.splitlines()[1].split() == [
+        *(key, "acme", "ann", "member", "(noor)"),
+        *("http", "revoked"),
+    ]
     assert run(["keys", "create", "--tenant", "acme", "--user", "ann", "--role", "king"]) == 3
+    assert run(["keys", "create", "--tenant", "acme", "--user", "ann", "--agent", "king"]) == 3
+
+
+def test_a_role_of_the_version_before_makes_the_same_key_and_is_said_to_be_deprecated(
+    capsys: pytest.CaptureFixture[str], gateway: FakeGateway
+) -> None:
+    assert run(["keys", "create", "--tenant", "acme", "--user", "ann", "--role", "maestro"]) == 0
+    [key] = gateway.keys.values()
+    assert (key["role"], key["agents"]) == ("member", ["maestro"])
+    assert "--role maestro is deprecated; use --role member --agent maestro" in capsys.readouterr().err
+
+
+def test_a_key_of_a_reader_may_act_as_several_agents(gateway: FakeGateway) -> None:
+    arguments = ["keys", "create", "--tenant", "acme", "--user", "ann", "--role", "reader"]
+    assert run([*arguments, "--agent", "discuss", "--agent", "mind"]) == 0
+    [key] = gateway.keys.values()
+    assert (key["role"], key["agents"]) == ("reader", ["discuss", "mind"])
 
 
 def test_what_is_remembered_is_recalled(capsys: pytest.CaptureFixture[str]) -> None:

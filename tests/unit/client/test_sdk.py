@@ -17,6 +17,7 @@ from phronesis_contracts.memories import NewMemory
 from phronesis_contracts.memory import Forgotten, ItemKind, ProfileChanged, RecalledItem, RememberItem
 from phronesis_contracts.orchestrator import TurnStatus
 from tests.support.fake_gateway import FakeGateway, problem
+from tests.support.personas import Persona
 
 MESSAGES = "/api/v1/conversations/messages"
 
@@ -135,7 +136,7 @@ def test_tools_are_listed_and_called_by_name(client: Client) -> None:
 
 
 def test_keys_are_made_listed_and_revoked(client: Client) -> None:
-    made = client.keys.create("acme", "ann", Role.NOOR, ministry="energy")
+    made = client.keys.create("acme", "ann", Role.MEMBER, ministry="energy", agents="noor")
     assert made.key == f"phr_{made.id}"
     client.keys.revoke(made.id)
     [listed] = client.keys.list()
@@ -143,7 +144,7 @@ def test_keys_are_made_listed_and_revoked(client: Client) -> None:
         id=made.id,
         tenant="acme",
         user="ann",
-        role=Role.NOOR,
+        **Persona.NOOR.rights,
         ministry="energy",
         created_at=made.created_at,
         revoked_at=made.created_at,

@@ -24,7 +24,7 @@ def test_the_tool_has_four_operations() -> None:
 @pytest.mark.req("V-048", "V-054", "V-057", "V-177")
 def test_the_tool_is_registered_for_everyone_and_only_reads() -> None:
     tool = TOOLS["memory_query"]
-    assert (tool.risk, tool.irreversible, tool.roles) == (Risk.READ, False, EVERYONE)
+    assert (tool.risk, tool.irreversible, tool.agents) == (Risk.READ, False, EVERYONE)
 
 
 @pytest.mark.req("V-061")

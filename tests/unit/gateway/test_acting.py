@@ -6,29 +6,42 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phronesis_contracts import BadRequest, Forbidden, Principal, Role
-from phronesis_gateway.auth.keys import ACT_FOR_USERS, ELEVATED, OPERATOR, READ, act_for, require_maker
+from phronesis_contracts import Agent, BadRequest, Forbidden, Principal, Role
+from phronesis_contracts.principal import ELEVATED
+from phronesis_gateway.auth.keys import ACT_FOR_USERS, OPERATOR, READ, act_for, require_maker
+from tests.support.personas import Persona, persona_of
 
 
-def holder(role: Role = Role.NOOR, *scopes: str) -> Principal:
+def holder(role: Persona = Persona.NOOR, *scopes: str) -> Principal:
     return Principal(
-        tenant="acme", user="backend", role=role, department="d", ministry="m", scopes=(ACT_FOR_USERS, *scopes), key="k1"
+        tenant="acme", user="backend", **role.rights, department="d", ministry="m", scopes=(ACT_FOR_USERS, *scopes), key="k1"
     )
 
 
 def test_the_principal_is_the_users_in_the_tenant_of_the_key_with_nothing_of_its_holder() -> None:
-    expected = Principal(tenant="acme", user="ada", role=Role.DISCUSS, scopes=(READ,), key="k1", acted_by="backend")
-    assert act_for(holder(Role.DISCUSS, READ, OPERATOR), "ada") == expected
+    expected = Principal(tenant="acme", user="ada", **Persona.DISCUSS.rights, scopes=(READ,), key="k1", acted_by="backend")
+    assert act_for(holder(Persona.DISCUSS, READ, OPERATOR), "ada") == expected
 
 
-@pytest.mark.parametrize("role", sorted(ELEVATED))
-def test_no_user_gets_more_rights_than_a_member(role: Role) -> None:
-    assert act_for(holder(role), "ada").role is Role.NOOR
+@pytest.mark.parametrize("role", [Persona.ADMIN, *sorted(map(Persona, ELEVATED))])
+def test_no_user_gets_more_rights_than_a_member(role: Persona) -> None:
+    assert persona_of(act_for(holder(role), "ada")) is Persona.NOOR
+
+
+def test_a_reader_acts_for_readers_alone() -> None:
+    reader = holder().model_copy(update={"role": Role.READER, "agents": (Agent.DISCUSS, Agent.MAESTRO)})
+    acted = act_for(reader, "ada")
+    assert (acted.role, acted.agents) == (Role.READER, (Agent.DISCUSS,))
+
+
+def test_of_several_agents_those_are_left_that_give_no_more_than_a_member_has() -> None:
+    several = holder().model_copy(update={"agents": (Agent.DISCUSS, Agent.EXECUTE, Agent.MIND)})
+    assert act_for(several, "ada").agents == (Agent.DISCUSS, Agent.MIND)
 
 
 def test_a_key_without_the_scope_acts_for_nobody() -> None:
     with pytest.raises(Forbidden) as error:
-        act_for(Principal(tenant="acme", user="backend", role=Role.ADMIN, scopes=(OPERATOR,), key="k1"), "ada")
+        act_for(Principal(tenant="acme", user="backend", **Persona.ADMIN.rights, scopes=(OPERATOR,), key="k1"), "ada")
     assert error.value.field == "Phronesis-User"
 
 
@@ -58,7 +71,7 @@ def test_nobody_is_another_user_by_taking_the_name_that_theirs_was_turned_into()
 
 
 def test_an_administrator_gives_the_scope_to_keys_of_its_own_tenant_alone() -> None:
-    admin = Principal(tenant="acme", user="owner", role=Role.ADMIN, key="k1")
+    admin = Principal(tenant="acme", user="owner", **Persona.ADMIN.rights, key="k1")
     require_maker(admin, "acme", (ACT_FOR_USERS,))
     for tenant, scopes in (("other", (ACT_FOR_USERS,)), ("acme", (ACT_FOR_USERS, OPERATOR))):
         with pytest.raises(Forbidden):

@@ -6,15 +6,16 @@ from typing import Any
 
 import pytest
 
-from phronesis_contracts import Principal, Role
+from phronesis_contracts import Principal
 from phronesis_contracts.constitution.registry import Layer, Lifecycle
 from phronesis_gateway.console.constitution.tools import GraphTools
 from phronesis_instructions.library.content import read_agents
 from phronesis_instructions.library.texts import allowed_tools
 from tests.support.counsel import AGENTS
+from tests.support.personas import Persona
 
 LISTS = {one.agent: allowed_tools(one.prompts["allow_list"]) for one in read_agents() if one.agent in AGENTS}
-WHO = Principal(tenant="acme", user="ann", role=Role.DISCUSS)
+WHO = Principal(tenant="acme", user="ann", **Persona.DISCUSS.rights)
 
 
 class Asked(GraphTools):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from phronesis_contracts import BadRequest, Forbidden, Principal, Role
+from phronesis_contracts import BadRequest, Forbidden, Principal
 from phronesis_gateway.auth.keys import OPERATOR, is_secret, new_secret, require_maker
 from phronesis_gateway.http.requests import MessageGiven
 from phronesis_gateway.http.uploads import clean_file_name
+from tests.support.personas import Persona
 
-ADMIN = Principal(tenant="acme", user="boss", role=Role.ADMIN, scopes=("audit",))
-OWNER = Principal(tenant="local", user="owner", role=Role.ADMIN, scopes=(OPERATOR,))
+ADMIN = Principal(tenant="acme", user="boss", **Persona.ADMIN.rights, scopes=("audit",))
+OWNER = Principal(tenant="local", user="owner", **Persona.ADMIN.rights, scopes=(OPERATOR,))
 
 
 def test_secrets_have_one_form_and_are_never_the_same() -> None:
@@ -35,7 +36,7 @@ def test_an_operator_makes_keys_of_any_tenant_but_the_platforms_own() -> None:
 
 def test_a_scope_without_the_role_makes_no_keys() -> None:
     with pytest.raises(Forbidden):
-        require_maker(OWNER.model_copy(update={"role": Role.NOOR}), "local", ())
+        require_maker(OWNER.model_copy(update=Persona.NOOR.rights), "local", ())
 
 
 @pytest.mark.req("D-C08")

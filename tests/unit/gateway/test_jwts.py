@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from phronesis_contracts import Principal, Role, Unauthorized
+from phronesis_contracts import Agent, Principal, Role, Unauthorized
 from phronesis_gateway.auth.tokens import IssuerKeys, TokenVerifier
 from phronesis_gateway.settings import JwtSettings
 from tests.support.issuer import Issuer
+from tests.support.personas import Persona
 
 NOW = 1_800_000_000.0
 LEEWAY = 10.0
@@ -39,7 +40,7 @@ def issuer() -> Issuer:
 async def test_a_token_signed_with_any_allowed_algorithm_speaks_for_its_caller(issuer: Issuer, kid: str) -> None:
     token = at(issuer, kid, role="editor", department="Planning", ministry="Works")
     assert await read(token, issuer) == Principal(
-        tenant="acme", user="ann", role=Role.EDITOR, department="Planning", ministry="Works"
+        tenant="acme", user="ann", **Persona.EDITOR.rights, department="Planning", ministry="Works"
     )
 
 
@@ -51,12 +52,25 @@ async def test_an_algorithm_that_is_not_allowed_is_refused_though_the_key_is_the
 async def test_the_names_of_the_claims_are_the_operators_choice(issuer: Issuer) -> None:
     token = at(issuer, tenant=None, sub="00u|X Y", role=None, org="acme", login="bob", job="admin")
     assert await read(token, issuer, tenant_claim="org", user_claim="login", role_claim="job") == Principal(
-        tenant="acme", user="bob", role=Role.ADMIN
+        tenant="acme", user="bob", **Persona.ADMIN.rights
     )
 
 
+@pytest.mark.parametrize("named", [["mind", "discuss"], "discuss mind"])
+async def test_a_token_states_a_role_and_agents_as_a_list_or_as_words(issuer: Issuer, named: object) -> None:
+    assert await read(at(issuer, role="reader", agents=named), issuer) == Principal(
+        tenant="acme", user="ann", role=Role.READER, agents=(Agent.DISCUSS, Agent.MIND)
+    )
+
+
+@pytest.mark.parametrize("claims", [{"role": "noor", "agents": ["maestro"]}, {"role": "member", "agents": ["root"]}])
+async def test_a_token_with_agents_that_there_are_not_speaks_for_nobody(issuer: Issuer, claims: dict[str, object]) -> None:
+    with pytest.raises(Unauthorized, match="not valid"):
+        await read(at(issuer, **claims), issuer)
+
+
 async def test_a_token_without_a_role_has_the_least(issuer: Issuer) -> None:
-    assert await read(at(issuer, role=None), issuer) == Principal(tenant="acme", user="ann", role=Role.NOOR)
+    assert await read(at(issuer, role=None), issuer) == Principal(tenant="acme", user="ann", **Persona.NOOR.rights)
 
 
 @pytest.mark.parametrize("claim", ["operator other", ["other", "operator"]])

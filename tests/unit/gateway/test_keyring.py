@@ -9,9 +9,10 @@ from uuid import uuid4
 
 import pytest
 
-from phronesis_contracts import Principal, Role, Unauthorized, Unavailable
+from phronesis_contracts import Principal, Unauthorized, Unavailable
 from phronesis_gateway.auth.keyring import FRESH, STALE, Keyring
 from phronesis_gateway.auth.keys import PREFIX_LENGTH, Key, hash_secret, new_secret
+from tests.support.personas import Persona
 
 
 class Store:
@@ -73,7 +74,7 @@ KEY = Key(
     id=str(uuid4()),
     tenant="acme",
     user="ann",
-    role=Role.NOOR,
+    **Persona.NOOR.rights,
     department="d",
     ministry=None,
     scopes=("s",),

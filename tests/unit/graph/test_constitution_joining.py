@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phronesis_contracts import BadRequest, Forbidden, Role
+from phronesis_contracts import Agent, BadRequest, Forbidden
 from phronesis_contracts.constitution.registry import LABELS, NODE_LABEL, RELATIONSHIPS, TYPES, Layer, NodeType, declared_types
 from phronesis_contracts.constitution.values import WRITERS
 from phronesis_contracts.constitution.writes import RegistryRefused, Relate
@@ -20,6 +20,7 @@ from phronesis_graph.knowledge.model import allowed_names
 from phronesis_graph.settings import Dialect
 from phronesis_graph.twin.ontology_file import load
 from tests.support.cases import for_each
+from tests.support.personas import Persona
 
 kinds = st.sampled_from(list(TYPES.values()))
 
@@ -100,13 +101,13 @@ def test_a_closed_chain_is_named() -> None:
 
 
 @pytest.mark.req("O-013")
-@for_each("layer, role", product(Layer, Role))
-def test_a_layer_is_written_by_its_writers_alone(layer: Layer, role: Role) -> None:
-    if role in WRITERS[layer]:
-        check_writer(role, layer)
+@for_each("layer, role", product(Layer, Persona))
+def test_a_layer_is_written_by_its_writers_alone(layer: Layer, role: Persona) -> None:
+    if role is Persona.ADMIN or Agent(role.value) in WRITERS[layer]:
+        check_writer(role.principal, layer)
     else:
         with pytest.raises(Forbidden):
-            check_writer(role, layer)
+            check_writer(role.principal, layer)
 
 
 @for_each("label", [NODE_LABEL, *LABELS, "goal", "ODEINODE"])

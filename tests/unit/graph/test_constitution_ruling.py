@@ -6,13 +6,14 @@ import asyncio
 from collections.abc import Sequence
 
 from phronesis_bus import Call, News
-from phronesis_contracts import Principal, Role
+from phronesis_contracts import Principal
 from phronesis_contracts.constitution.insight import CheckPolicy
 from phronesis_contracts.constitution.registry import Layer
 from phronesis_contracts.constitution.values import ConstitutionNode
 from phronesis_contracts.constitution.writes import ConstitutionChanged, NodeNews, Operation
 from phronesis_graph.constitution.guardrails import RuleCache
 from phronesis_graph.constitution.writes import PolicyHandlers
+from tests.support.personas import Persona
 
 
 class Source:
@@ -106,7 +107,7 @@ async def test_a_policy_is_checked_without_writing() -> None:
     source = Source()
     source.add("acme", "a", "effortHours > 40")
     policing = PolicyHandlers(RuleCache(source))
-    call = Call(Principal(tenant="acme", user="ann", role=Role.ADMIN), "gateway")
+    call = Call(Principal(tenant="acme", user="ann", **Persona.ADMIN.rights), "gateway")
     bad = await policing.check_policy(call, CheckPolicy(text="x", type="Task", fields={"effortHours": 41}))
     assert bad.model_dump(mode="json") == {
         "hits": [

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from phronesis_bus import Call
-from phronesis_contracts import BadRequest, Internal, Principal, Role, ServiceError, Unavailable
+from phronesis_contracts import Agent, BadRequest, Internal, Principal, ServiceError, Unavailable
 from phronesis_contracts.catalog import TOOLS as CATALOG
 from phronesis_contracts.knowledge_graph import FoundNode, NodeCreated, NodeDeleted, QueryExecuted, RelationshipCreated
 from phronesis_contracts.orchestrator import Audited
@@ -19,8 +19,9 @@ from phronesis_graph.twin.ports import StatementResult
 from tests.support.curators import TOOLS
 from tests.support.logs import logged
 from tests.support.ontologies import OneOntology
+from tests.support.personas import Persona
 
-ANN = Call(Principal(tenant="acme", user="ann", role=Role.CURATOR), "gateway")
+ANN = Call(Principal(tenant="acme", user="ann", **Persona.CURATOR.rights), "gateway")
 EMPTY: dict[str, dict[str, Any]] = {
     "create_node": {"node_id": None},
     "create_relationship": {"relationship_id": None},
@@ -124,7 +125,7 @@ class Case:
 def test_there_are_six_tools_and_no_other_of_this_mode() -> None:
     mine = {name: tool for name, tool in CATALOG.items() if tool.rpc.subject.startswith("graph.v1.knowledge.")}
     assert set(mine) == set(TOOLS)
-    assert {tool.roles for tool in mine.values()} == {frozenset({Role.CURATOR, Role.MAESTRO, Role.ADMIN})}
+    assert {tool.agents for tool in mine.values()} == {frozenset({Agent.CURATOR, Agent.MAESTRO})}
     assert {name for name, tool in mine.items() if tool.irreversible} == {"query_graph", "delete_node"}
     assert all(tool.function()["parameters"]["additionalProperties"] is False for tool in mine.values())
 

@@ -58,7 +58,7 @@ async def test_a_written_batch_wakes_the_relay_and_is_audited_by_its_names() -> 
     assert store.audits == [
         Audited(
             who="ann",
-            role=ANN.who.role,
+            role=ANN.who.rights,
             action="graph_upsert",
             outcome="done",
             arguments={

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from phronesis_bus import Call
-from phronesis_contracts import Principal, Role, ServiceError, TimedOut, Unavailable
+from phronesis_contracts import Agent, Principal, ServiceError, TimedOut, Unavailable
 from phronesis_contracts.twin import READ_CYPHER_TOOL, CypherRows, QueryRefused, ReadCypher
 from phronesis_graph.guard import READING, Allowed, Rules
 from phronesis_graph.twin.handlers import QueryHandlers
@@ -122,4 +122,4 @@ def test_the_tool_shows_its_rules_and_its_two_arguments() -> None:
     )
     for rule in ("Page by key", "one level only", "embeddings", "id and name"):
         assert rule.lower() in shown["description"].lower()
-    assert READ_CYPHER_TOOL.roles == {Role.NOOR, Role.MAESTRO, Role.ADMIN}
+    assert READ_CYPHER_TOOL.agents == {Agent.NOOR, Agent.MAESTRO}

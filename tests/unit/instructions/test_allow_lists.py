@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from phronesis_contracts import Risk, Role
+from phronesis_contracts import Risk
 from phronesis_contracts.catalog import TOOLS
 from phronesis_contracts.constitution import search
 from phronesis_contracts.instructions import AgentRef, NewText, Unpublishable
@@ -21,6 +21,7 @@ from phronesis_instructions.releases.publication import apply_publication
 from phronesis_orchestrator.models.templates import check_prompts
 from tests.support.counsel import AGENTS, profile
 from tests.support.instructions import CALL, Clock, HashedArms, MemoryStore
+from tests.support.personas import Persona
 
 CONTENT = {one.agent: one for one in read_agents() if one.agent in AGENTS}
 LISTS = {name: allowed_tools(one.prompts["allow_list"]) for name, one in CONTENT.items()}
@@ -36,7 +37,7 @@ def examples(agent: str) -> list[dict[str, Any]]:
 @EACH
 def test_an_agents_list_holds_tools_that_there_are_and_that_its_role_may_use(agent: str) -> None:
     assert LISTS[agent]
-    assert all(Role(agent) in TOOLS[name].roles for name in LISTS[agent])
+    assert all(Persona(agent).may(TOOLS[name]) for name in LISTS[agent])
 
 
 @pytest.mark.req("O-230")

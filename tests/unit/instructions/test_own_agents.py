@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from phronesis_contracts import Forbidden, Principal, Role
+from phronesis_contracts import Forbidden, Principal
 from phronesis_contracts.agents import AgentDefinition, AgentRefused, AnswerSource
 from phronesis_contracts.instructions import AgentProfile, AgentRef, ListAgents
 from phronesis_instructions.agents.definitions import changed_fields, check_definition, diff_definitions, make_profile
@@ -17,6 +17,7 @@ from phronesis_instructions.library.texts import Library, Overlay, OwnAgent
 from phronesis_orchestrator.models.prompts import router_messages
 from tests.support.chat import a_turn
 from tests.support.instructions import CALL, HashedArms, MemoryStore
+from tests.support.personas import Persona
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
@@ -32,10 +33,10 @@ async def shipped() -> MemoryStore:
     return store
 
 
-async def refusal(role: Role = Role.ADMIN, **fields: Any) -> tuple[type[Exception], str | None, str]:
+async def refusal(role: Persona = Persona.ADMIN, **fields: Any) -> tuple[type[Exception], str | None, str]:
     packaged = (await shipped()).profiles
     with pytest.raises((AgentRefused, Forbidden)) as refused:
-        check_definition(own(**fields).definition, packaged, role)
+        check_definition(own(**fields).definition, packaged, role.principal)
     return type(refused.value), refused.value.field, refused.value.detail
 
 
@@ -55,17 +56,17 @@ async def test_what_could_not_work_is_refused_by_its_field(fields: dict[str, Any
     assert told in detail
 
 
-@pytest.mark.parametrize("role", sorted(set(Role) - {Role.EDITOR, Role.ADMIN}))
-async def test_a_role_that_may_not_publish_is_refused(role: Role) -> None:
+@pytest.mark.parametrize("role", sorted(set(Persona) - {Persona.EDITOR, Persona.ADMIN}))
+async def test_a_role_that_may_not_publish_is_refused(role: Persona) -> None:
     assert (await refusal(role))[:2] == (Forbidden, None)
 
 
 async def test_nobody_gives_an_agent_a_tool_that_they_may_not_use_themselves() -> None:
-    kind, field, detail = await refusal(Role.EDITOR, tools=["recall", "read_neo4j_cypher"])
+    kind, field, detail = await refusal(Persona.EDITOR, tools=["recall", "read_neo4j_cypher"])
     assert (kind, field) == (Forbidden, "tools")
     assert "read_neo4j_cypher" in detail
     assert "recall," not in detail
-    check_definition(own(tools=["recall", "read_neo4j_cypher"]).definition, (await shipped()).profiles, Role.ADMIN)
+    check_definition(own(tools=["recall", "read_neo4j_cypher"]).definition, (await shipped()).profiles, Persona.ADMIN.principal)
 
 
 BASE = AgentProfile(

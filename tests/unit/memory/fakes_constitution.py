@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from phronesis_bus import Call
-from phronesis_contracts import Principal, Role, Unavailable
+from phronesis_contracts import Principal, Unavailable
 from phronesis_contracts.constitution.insight import Duplicate
 from phronesis_contracts.constitution.registry import Layer, lifecycle_of
 from phronesis_contracts.constitution.values import ConstitutionNode
@@ -21,6 +21,7 @@ from phronesis_memory.constitution.search_handlers import SearchHandlers
 from phronesis_memory.constitution.semantic import SemanticFinder
 from phronesis_memory.embedding.queries import QueryVectors
 from phronesis_memory.values import Vector
+from tests.support.personas import Persona
 from tests.unit.memory.fakes_nodes import JANUARY, ScriptedGraph, node
 from tests.unit.memory.fakes_retrievals import KeptRetrievals
 
@@ -190,9 +191,9 @@ class Ground:
         del self.graph.nodes_by_id[id]
 
 
-def calling(role: Role = Role.DISCUSS, tenant: str = "acme", user: str = "ann") -> Call:
+def calling(role: Persona = Persona.DISCUSS, tenant: str = "acme", user: str = "ann") -> Call:
     """A call of the orchestrator."""
-    return Call(Principal(tenant=tenant, user=user, role=role), "orchestrator", None)
+    return Call(Principal(tenant=tenant, user=user, **role.rights), "orchestrator", None)
 
 
 def ids(found: Sequence[Any]) -> list[str]:

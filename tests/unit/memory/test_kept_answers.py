@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from phronesis_bus import News
-from phronesis_contracts import Principal, Role
+from phronesis_contracts import Principal
 from phronesis_contracts.constitution.search import SearchStats, SemanticFound, SemanticSearch, TuneRetrieval
 from phronesis_contracts.constitution.writes import ConstitutionChanged
 from phronesis_memory.constitution.retrievals import ANSWER_SECONDS, MAX_ANSWERS, SETTLE_SECONDS, AnswerCache
+from tests.support.personas import Persona
 from tests.unit.memory.fakes_constitution import Ground, calling, flushed, ids
 
-ANN = Principal(tenant="acme", user="ann", role=Role.DISCUSS)
+ANN = Principal(tenant="acme", user="ann", **Persona.DISCUSS.rights)
 ANSWER = SemanticFound(results=(), stats=SearchStats())
 
 
@@ -47,8 +48,8 @@ async def test_another_question_is_searched_anew() -> None:
 async def test_nobody_of_other_rights_or_of_another_tenant_gets_it() -> None:
     ground = Ground()
     ground.add("a", "value", 0.9)
-    await ground.searching.semantic_search(calling(Role.DISCUSS), SemanticSearch(query="x"))
-    for other in (calling(Role.MIND), calling(tenant="other")):
+    await ground.searching.semantic_search(calling(Persona.DISCUSS), SemanticSearch(query="x"))
+    for other in (calling(Persona.MIND), calling(tenant="other")):
         assert not (await ground.searching.semantic_search(other, SemanticSearch(query="x"))).cached
 
 
@@ -110,5 +111,5 @@ async def test_changed_defaults_end_what_is_kept() -> None:
     ground = Ground()
     ground.add("a", "value", 0.5)
     assert len((await ground.searching.semantic_search(calling(), SemanticSearch(query="x"))).results) == 1
-    await ground.searching.tune_retrieval(calling(Role.ADMIN), TuneRetrieval(values={"semantic.minSimilarity": 0.6}))
+    await ground.searching.tune_retrieval(calling(Persona.ADMIN), TuneRetrieval(values={"semantic.minSimilarity": 0.6}))
     assert (await ground.searching.semantic_search(calling(), SemanticSearch(query="x"))).results == ()

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from phronesis_contracts import BadRequest, Role
+from phronesis_contracts import BadRequest
 from phronesis_contracts.constitution.search import (
     TUNABLE,
     EmbeddingUnavailable,
@@ -21,6 +21,7 @@ from phronesis_contracts.constitution.search import (
 from phronesis_memory.constitution import retrievals as log_module
 from phronesis_memory.constitution.retrievals import MAX_WAITING, Retrieval, RetrievalLog, describe_defaults
 from tests.support.bus import eventually
+from tests.support.personas import Persona
 from tests.unit.memory.fakes_constitution import Ground, calling, flushed
 from tests.unit.memory.fakes_retrievals import KeptRetrievals
 
@@ -140,7 +141,7 @@ async def test_a_changed_default_is_used_by_the_next_search() -> None:
     ground.link(("linked", "SERVES", "goal"))
     asked = HybridSearch(query="x", anchor_node_id="goal")
     await ground.searching.tune_retrieval(
-        calling(Role.ADMIN), TuneRetrieval(values={"hybrid.structuralWeight": 1.0, "hybrid.semanticWeight": 0.0})
+        calling(Persona.ADMIN), TuneRetrieval(values={"hybrid.structuralWeight": 1.0, "hybrid.semanticWeight": 0.0})
     )
     assert (await ground.searching.hybrid_search(calling(), asked)).results[0].final_score == 1.0
     given = asked.model_copy(update={"structural_weight": 0.5, "semantic_weight": 0.5})
@@ -158,7 +159,7 @@ async def test_defaults_are_told_with_those_that_were_changed() -> None:
 @pytest.mark.parametrize("wrong", [{"semantic.floor": 0.5}, {"semantic.minSimilarity": 1.5}, {"goal.minSimilarity": -0.1}])
 async def test_what_is_no_default_cannot_become_one(wrong: dict[str, float | None]) -> None:
     with pytest.raises(BadRequest):
-        await Ground().searching.tune_retrieval(calling(Role.ADMIN), TuneRetrieval(values=wrong))
+        await Ground().searching.tune_retrieval(calling(Persona.ADMIN), TuneRetrieval(values=wrong))
 
 
 async def test_weights_cannot_both_become_zero() -> None:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from phronesis_bus import Call
-from phronesis_contracts import BadRequest, Forbidden, Principal, Role, Unavailable
+from phronesis_contracts import BadRequest, Forbidden, Principal, Unavailable
 from phronesis_contracts.memory import (
     FORGET_MEMORY_TOOL,
     KEEP_MEMORY_TOOL,
@@ -35,8 +36,9 @@ from phronesis_memory.values import Draft, Vector
 from tests.support.cases import for_each
 from tests.support.logs import logged
 from tests.support.memory import WordEmbedder, calling
+from tests.support.personas import Persona, persona_of
 
-KEEPERS = (Role.MAESTRO, Role.ADMIN)
+KEEPERS = (Persona.MAESTRO, Persona.ADMIN)
 
 
 @dataclass
@@ -90,23 +92,26 @@ class Alike(WordEmbedder):
 NAMES = st.sampled_from(["a", "b", "A", "a ", "ministry:a", "", None])
 
 
-def _people(roles: Sequence[Role]) -> st.SearchStrategy[Principal]:
+def _people(roles: Sequence[Persona]) -> st.SearchStrategy[Principal]:
+    def made(role: Persona, **more: Any) -> Principal:
+        return Principal(**role.rights, **more)
+
     return st.builds(
-        Principal,
+        made,
+        role=st.sampled_from(roles),
         tenant=st.sampled_from(["acme", "other"]),
         user=st.sampled_from(["a", "b"]),
-        role=st.sampled_from(roles),
         department=NAMES,
         ministry=NAMES,
     )
 
 
-PEOPLE, KEEPER = _people(list(Role)), _people(KEEPERS)
+PEOPLE, KEEPER = _people(list(Persona)), _people(KEEPERS)
 
 
 def seen(reader: Principal, scope: str, kept: list[tuple[Principal, Scope, str]]) -> set[str] | type[Exception]:
     """The oracle: what the lists say, written down without rooms. The refusal, or the contents."""
-    barred = {"noor": ("csuite", "secrets"), "maestro": (), "admin": ()}.get(reader.role.value)
+    barred = {"noor": ("csuite", "secrets"), "maestro": (), "admin": ()}.get(persona_of(reader))
     if barred is None or scope in barred:
         return Forbidden
 
@@ -176,7 +181,7 @@ def test_nobody_asks_without_being_a_user(user: str | None) -> None:
 async def test_the_tenants_memories_are_asked_for_only_where_a_department_has_none() -> None:
     rooms = Rooms()
     handlers = scoping(rooms)
-    who = Principal(tenant="acme", user="ann", role=Role.MAESTRO, department="a", ministry="m")
+    who = Principal(tenant="acme", user="ann", **Persona.MAESTRO.rights, department="a", ministry="m")
     for scope in Scope:
         await handlers.recall_memory(calling(who), asked(scope))
     assert rooms.asked == [
@@ -234,20 +239,25 @@ def test_a_question_that_does_not_fit_is_refused(given: dict[str, object]) -> No
 
 @pytest.mark.req("N-078", "N-079", "N-081", "N-083", "NC-034", "NC-094")
 def test_a_model_is_offered_the_scopes_of_its_role() -> None:
-    offered = {role: RECALL_MEMORY_TOOL.function(role)["parameters"]["properties"]["scope"]["enum"] for role in KEEPERS}
+    offered = {
+        role: RECALL_MEMORY_TOOL.function(Principal(tenant="t", user="u", **role.rights))["parameters"]["properties"]["scope"][
+            "enum"
+        ]
+        for role in KEEPERS
+    }
     assert offered == {role: [str(scope) for scope in Scope] for role in KEEPERS}
     function = RECALL_MEMORY_TOOL.function()
     assert (function["name"], function["parameters"]["required"]) == ("recall_memory", ["scope", "query_summary"])
     assert function["parameters"]["properties"]["scope"]["enum"] == ["personal", "departmental", "ministry"]
     assert function["parameters"]["properties"]["limit"]["default"] == 5
-    assert [Role.NOOR in tool.roles for tool in (RECALL_MEMORY_TOOL, KEEP_MEMORY_TOOL, FORGET_MEMORY_TOOL)] == [
+    assert [Persona.NOOR.may(tool) for tool in (RECALL_MEMORY_TOOL, KEEP_MEMORY_TOOL, FORGET_MEMORY_TOOL)] == [
         True, False, False
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize("value", ["a\x00b", "\ud800"])
 async def test_what_no_store_keeps_is_refused(value: str) -> None:
-    who = calling(Principal(tenant="acme", user="ann", role=Role.MAESTRO))
+    who = calling(Principal(tenant="acme", user="ann", **Persona.MAESTRO.rights))
     handlers = scoping(Rooms())
     for request in (
         KeepMemory.model_construct(scope=Scope.GLOBAL, key=value, content="x", confidence=1.0),

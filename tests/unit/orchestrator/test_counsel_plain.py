@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from phronesis_contracts import NotFound, Principal, Role, Unavailable
+from phronesis_contracts import NotFound, Principal, Unavailable
 from phronesis_contracts.constitution.insight import CHECK_POLICY, CONTRADICTIONS, WITHOUT, ContradictionsFound
 from phronesis_contracts.constitution.paths import CLIMB_LADDER, DUE_WORK, DueFound
 from phronesis_contracts.constitution.search import (
@@ -28,6 +28,7 @@ from phronesis_orchestrator.models.reasoner import TurnContext
 from phronesis_orchestrator.turns.turn import Failed
 from tests.support.cases import for_each
 from tests.support.counsel import AGENTS, STRATEGY, ask, node, profile, stage, workload
+from tests.support.personas import Persona
 from tests.unit.orchestrator.fakes import claim
 
 PURPOSE = "What does the goal Open data by default serve, and why?"
@@ -254,7 +255,7 @@ async def test_rules_that_cannot_be_asked_are_said_to_be_missing() -> None:
 
 async def test_a_tool_that_its_owner_cannot_answer_fails_the_turn_with_its_problem() -> None:
     end = await stage("discuss", **{CONTRADICTIONS.subject: Unavailable("the store is away")}).run(
-        claim(CONTRADICTION, agent="discuss", who=Principal(tenant="acme", user="ann", role=Role.ADMIN))
+        claim(CONTRADICTION, agent="discuss", who=Principal(tenant="acme", user="ann", **Persona.ADMIN.rights))
     )
     assert isinstance(end, Failed)
     assert (end.problem.code, end.problem.detail) == ("unavailable", "the store is away")
@@ -275,7 +276,7 @@ async def test_a_tool_that_is_not_on_the_list_is_not_used() -> None:
 
 async def test_a_caller_whose_role_may_not_read_the_graph_is_told_so() -> None:
     asked = stage("discuss")
-    reply = await ask(asked, CONTRADICTION, Role.NOOR)
+    reply = await ask(asked, CONTRADICTION, Persona.NOOR)
     assert reply.user_response == "Your role may use none of this agent's tools, so it can look nothing up for you."
     assert asked.neighbours.questions == []
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from phronesis_bus import Call
-from phronesis_contracts import Principal, Role
+from phronesis_contracts import Principal
 from phronesis_contracts.agents import KEEP_AGENT, AgentPublished, AgentRefused, PublishAgent
 from phronesis_contracts.catalog import TOOLS
 from phronesis_contracts.documents import SEARCH_DOCUMENTS, FoundPassages
@@ -27,6 +27,7 @@ from phronesis_orchestrator.models.reasoner import RULES, Answer, RouteDecision,
 from phronesis_orchestrator.tasks.background import list_task_tools
 from phronesis_orchestrator.turns.turn import Completed, Failed
 from phronesis_orchestrator.understanding.reader import Vocabularies
+from tests.support.personas import Persona
 from tests.unit.orchestrator.fakes import FakeNeighbours, ScriptedReasoner, Stage, claim, query, reply
 
 NOTE = ContextItem(id="n1", kind=ItemKind.NOTE, title="Tide clock", text="The tide clock hangs in room 12.", score=0.9, hop=0)
@@ -140,7 +141,7 @@ async def test_what_it_can_do_is_said_without_the_words_of_a_twin_that_it_does_n
     assert end.reply.user_response == "I answer from what you attach here."
 
 
-WHO = Principal(tenant="acme", user="ann", role=Role.ADMIN)
+WHO = Principal(tenant="acme", user="ann", **Persona.ADMIN.rights)
 
 
 def test_listed_tools_are_all_that_an_agent_is_offered_and_sources_take_from_them() -> None:
@@ -167,7 +168,7 @@ def test_an_analysts_own_tools_are_narrowed_too() -> None:
 
 def test_an_own_list_gives_no_role_a_tool_that_it_may_not_use() -> None:
     listed = agent(loop="tools", tools=["recall", "publish_instructions", "read_neo4j_cypher"], only_tools=True)
-    low = WHO.model_copy(update={"role": Role.DISCUSS})
+    low = WHO.model_copy(update=Persona.DISCUSS.rights)
     assert [tool.name for tool in list_offered_tools(listed, low)] == ["recall"]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from phronesis_contracts import Principal, Role
+from phronesis_contracts import Principal
 from phronesis_orchestrator.agents.tools import build_toolbox
 from phronesis_orchestrator.conversations.history import PastMessage
 from phronesis_orchestrator.models.prompts import (
@@ -22,9 +22,10 @@ from phronesis_orchestrator.models.prompts import (
 )
 from phronesis_orchestrator.models.reasoner import CallResult, Fault, Inquiry, Move, ToolCall
 from phronesis_orchestrator.models.templates import SCHEMAS
+from tests.support.personas import Persona
 from tests.unit.orchestrator.test_prompts import AGENT, a_turn, blocks
 
-TOOLS = build_toolbox(AGENT, Principal(tenant="acme", user="ann", role=Role.ADMIN)).definitions()
+TOOLS = build_toolbox(AGENT, Principal(tenant="acme", user="ann", **Persona.ADMIN.rights)).definitions()
 
 
 def test_instructions_that_leave_no_room_lose_their_middle_and_the_message_stays_whole() -> None:

@@ -21,26 +21,38 @@ from ..request import Request, listed, parse_list, path_segment, validate_messag
 def create_key(
     tenant: str,
     user: str,
-    role: Role,
+    role: Role = Role.MEMBER,
     department: str | None = None,
     ministry: str | None = None,
     scopes: str | Iterable[str] = (),
+    agents: str | Iterable[str] = (),
 ) -> Request[NewKey]:
     """Make a key for a user of a tenant. Its secret is in this answer and nowhere else.
 
     Args:
+        role: `owner`, `admin`, `member` or `reader`.
         scopes: `act_for_users` for a program with users of its own, `phronesis:read` for one that changes nothing.
+        agents: agents that a member or a reader may act as; `noor` where none is named.
     """
     body: dict[str, Any] = {"tenant": tenant, "user": user, "role": role, "department": department, "ministry": ministry}
-    body["scopes"] = listed(scopes)
+    body |= {"scopes": listed(scopes), "agents": listed(agents) or None}
     return Request("POST", "/api/v1/keys", NewKey.model_validate, json=without_none(body))
 
 
 def create_bus_key(
-    tenant: str, user: str, role: Role, department: str | None = None, ministry: str | None = None, days: int = 90
+    tenant: str,
+    user: str,
+    role: Role = Role.MEMBER,
+    department: str | None = None,
+    ministry: str | None = None,
+    days: int = 90,
+    agents: str | Iterable[str] = (),
 ) -> Request[NewBusKey]:
-    """Make a key with which an outside system acts for a user of a tenant on the bus, for so many days."""
-    body = {"tenant": tenant, "user": user, "role": role, "department": department, "ministry": ministry, "days": days}
+    """Make a key with which an outside system acts for a user of a tenant on the bus, for so many days; `role` and `agents` as
+    of `create`.
+    """
+    body: dict[str, Any] = {"tenant": tenant, "user": user, "role": role, "department": department, "ministry": ministry}
+    body |= {"days": days, "agents": listed(agents) or None}
     return Request("POST", "/api/v1/keys/bus", NewBusKey.model_validate, json=without_none(body))
 
 

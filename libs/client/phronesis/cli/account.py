@@ -40,7 +40,11 @@ def create(
     stack: Stack,
     tenant: Annotated[str, typer.Option(help="Whose data it opens.")],
     user: Annotated[str, typer.Option(help="For whom it acts.")],
-    role: Annotated[str, typer.Option(help="What it may do: noor, maestro, curator, editor, admin, ...")],
+    role: Annotated[str, typer.Option(help="What it may do: owner, admin, member or reader.")] = "member",
+    agent: Annotated[
+        list[str],
+        typer.Option("--agent", help="Agent that a member or a reader may act as, noor by default; may be given again."),
+    ] = [],  # noqa: B006
     department: Annotated[str | None, typer.Option(help="The user's department.")] = None,
     ministry: Annotated[str | None, typer.Option(help="The user's ministry.")] = None,
     what: Annotated[For, typer.Option("--for", help="What it opens: the gateway, or the bus to an outside system.")] = For.HTTP,
@@ -50,19 +54,25 @@ def create(
     ] = [],  # noqa: B006
 ) -> None:
     """Make a key and print it, alone, on stdout. It cannot be shown again."""
-    from phronesis_contracts import BadRequest, Role
+    from phronesis_contracts import Agent, BadRequest, Role
+    from phronesis_contracts.principal import describe_rights, is_old_role
 
+    if is_old_role(role) and not agent:
+        output.note(f"--role {role} is deprecated; use --role member --agent {role}")
+        role, agent = Role.MEMBER.value, [role]
     if role not in set(Role):
         raise BadRequest(f"the roles are {', '.join(Role)}", field="role")
+    if unknown := sorted(set(agent) - set(Agent)):
+        raise BadRequest(f"there is no agent {unknown[0]}; the agents are {', '.join(Agent)}", field="agents")
     with stack.client() as client:
         if what is For.BUS:
-            for_bus = client.keys.create_for_bus(tenant, user, Role(role), department, ministry, days)
+            for_bus = client.keys.create_for_bus(tenant, user, Role(role), department, ministry, days, agent)
             made: KeyInfo = for_bus
             shown = _snippet(for_bus)
         else:
-            for_http = client.keys.create(tenant, user, Role(role), department, ministry, scope)
+            for_http = client.keys.create(tenant, user, Role(role), department, ministry, scope, agent)
             made, shown = for_http, for_http.key
-    output.note(f"key {made.id} for {made.user} of {made.tenant} as {made.role}")
+    output.note(f"key {made.id} for {made.user} of {made.tenant} as {describe_rights(made.role, made.agents)}")
     if not stack.as_json(made):
         output.out(shown)
 
@@ -85,9 +95,11 @@ broker = await nats.connect(
 @keys_app.stack_command("list", json=False)
 def list_keys(stack: Stack) -> None:
     """The keys there are, without their secrets."""
+    from phronesis_contracts.principal import describe_rights
+
     with stack.client() as client:
         found = client.keys.list()
-    rows = [(k.id, k.tenant, k.user, k.role, "bus" if k.bus else "http", _state(k)) for k in found]
+    rows = [(k.id, k.tenant, k.user, describe_rights(k.role, k.agents), "bus" if k.bus else "http", _state(k)) for k in found]
     output.table(("KEY", "TENANT", "USER", "ROLE", "FOR", "STATE"), rows)
 
 

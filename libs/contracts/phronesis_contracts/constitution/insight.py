@@ -10,12 +10,12 @@ from typing import Any, Literal
 from pydantic import AwareDatetime, Field
 
 from ..messages import Rpc
-from ..principal import Role
+from ..principal import Agent
 from ..tools import Risk, Tool
 from . import search
 from .paths import Step
 from .registry import Layer
-from .values import OWNERS, READERS, Asked, Camel, ConstitutionNode, Mention, NodeId, absent
+from .values import EVERY_LAYER, READERS, Asked, Camel, ConstitutionNode, Mention, NodeId, absent
 
 
 class AskWhy(Asked):
@@ -288,22 +288,22 @@ ANALOGIES = Rpc("memory.v1.constitution.analogies", FindAnalogies, AnalogiesFoun
 CONTRADICTIONS = Rpc("memory.v1.constitution.contradictions", FindContradictions, ContradictionsFound, timeout=30.0)
 DUPLICATES = Rpc("memory.v1.constitution.duplicates", FindDuplicates, DuplicatesFound, timeout=30.0)
 
-WHY_TOOL = Tool("graph.why.v1", "Why a goal or task serves a value: the chain of reasons.", WHY, roles=READERS)
-WITHOUT_TOOL = Tool("graph.without.v1", "What would lose its support without a node.", WITHOUT, roles=READERS)
+WHY_TOOL = Tool("graph.why.v1", "Why a goal or task serves a value: the chain of reasons.", WHY, agents=READERS)
+WITHOUT_TOOL = Tool("graph.without.v1", "What would lose its support without a node.", WITHOUT, agents=READERS)
 CHECK_POLICY_TOOL = Tool(
-    "policy.check.v1", "Hold a decision or a text against guardrails and principles.", CHECK_POLICY, roles=READERS
+    "policy.check.v1", "Hold a decision or a text against guardrails and principles.", CHECK_POLICY, agents=READERS
 )
-TOPICS_TOOL = Tool("topics.list.v1", "Topics of the graph, with keywords.", TOPICS, roles=READERS)
-TOPIC_NODES_TOOL = Tool("topics.nodes.v1", "The nodes of a topic.", TOPIC_NODES, roles=READERS)
-EVOLUTION_TOOL = Tool("node.evolution.v1", "How a node changed over time.", EVOLUTION, roles=READERS)
-DRIFT_TOOL = Tool("drift.report.v1", "Nodes whose meaning moved.", DRIFT, roles=READERS)
+TOPICS_TOOL = Tool("topics.list.v1", "Topics of the graph, with keywords.", TOPICS, agents=READERS)
+TOPIC_NODES_TOOL = Tool("topics.nodes.v1", "The nodes of a topic.", TOPIC_NODES, agents=READERS)
+EVOLUTION_TOOL = Tool("node.evolution.v1", "How a node changed over time.", EVOLUTION, agents=READERS)
+DRIFT_TOOL = Tool("drift.report.v1", "Nodes whose meaning moved.", DRIFT, agents=READERS)
 PATTERNS_TOOL = Tool(
     "patterns.detect.v1",
     "What repeats: failed goals, decisions that paid off, strategies that worked. Can propose drafts.",
     PATTERNS,
     risk=Risk.LOW,
-    roles=OWNERS | {Role.MIND},
+    agents=EVERY_LAYER | {Agent.MIND},
 )
-ANALOGIES_TOOL = Tool("goal.analogies.v1", "Past successes like a goal, and what was done for them.", ANALOGIES, roles=READERS)
-CONTRADICTIONS_TOOL = Tool("contradictions.find.v1", "Nodes that cannot both be followed.", CONTRADICTIONS, roles=READERS)
-DUPLICATES_TOOL = Tool("duplicates.find.v1", "Nodes that say nearly the same.", DUPLICATES, roles=READERS)
+ANALOGIES_TOOL = Tool("goal.analogies.v1", "Past successes like a goal, and what was done for them.", ANALOGIES, agents=READERS)
+CONTRADICTIONS_TOOL = Tool("contradictions.find.v1", "Nodes that cannot both be followed.", CONTRADICTIONS, agents=READERS)
+DUPLICATES_TOOL = Tool("duplicates.find.v1", "Nodes that say nearly the same.", DUPLICATES, agents=READERS)

@@ -223,7 +223,7 @@ class WalkNodes(Message):
 
 def _list(layer: Layer) -> Tool[ListLayer, LayerListed]:
     rpc = Rpc(f"graph.v1.constitution.{layer}.list", ListLayer, LayerListed, timeout=10.0)
-    return Tool(f"{layer}.list.v1", f"Every node of the {layer} layer, whole, page by page.", rpc, roles=READERS)
+    return Tool(f"{layer}.list.v1", f"Every node of the {layer} layer, whole, page by page.", rpc, agents=READERS)
 
 
 LISTS: dict[Layer, Tool[ListLayer, LayerListed]] = {layer: _list(layer) for layer in Layer}
@@ -240,13 +240,13 @@ LIST_FOUNDATION_TOOL = Tool(
     "foundation.list.v2",
     "The values, principles, guardrails and people that everything rests on.",
     LIST_FOUNDATION,
-    roles=READERS,
+    agents=READERS,
 )
 LIST_VISION_TOOL = Tool(
-    "vision.list.v2", "Visions, businesses, goals and seasons, each with what it rests on.", LIST_VISION, roles=READERS
+    "vision.list.v2", "Visions, businesses, goals and seasons, each with what it rests on.", LIST_VISION, agents=READERS
 )
-GET_ALL_TOOL = Tool("graph.getAll.v1", "The whole graph, page by page.", GET_ALL, roles=READERS)
+GET_ALL_TOOL = Tool("graph.getAll.v1", "The whole graph, page by page.", GET_ALL, agents=READERS)
 INVENTORY_TOOL = Tool(
-    "schema.inventory.v1", "Layers, types, relationships with their ends, counts and indexes.", INVENTORY, roles=READERS
+    "schema.inventory.v1", "Layers, types, relationships with their ends, counts and indexes.", INVENTORY, agents=READERS
 )
-GET_NODE_TOOL = Tool("node.get.v1", "One node in full, by id.", GET_NODE, roles=READERS)
+GET_NODE_TOOL = Tool("node.get.v1", "One node in full, by id.", GET_NODE, agents=READERS)

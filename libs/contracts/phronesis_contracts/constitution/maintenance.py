@@ -9,13 +9,10 @@ from pydantic import AwareDatetime, Field
 
 from ..errors import BadRequest, Conflict, Unavailable
 from ..messages import Message, Rpc
-from ..principal import Role
+from ..principal import ADMINISTRATORS_ALONE
 from ..tools import Risk, Tool
 from .registry import Layer
 from .values import READERS, Asked, Camel, ConstitutionLink, ConstitutionNode, absent
-
-KEEPERS = frozenset({Role.ADMIN})
-"""Roles that may make backups, restore them, and have vectors made anew."""
 
 
 class EmbeddingRefused(Unavailable):
@@ -236,16 +233,16 @@ CHANGED_SINCE = Rpc("graph.v1.constitution.since", ChangedSince, ChangedNodes)
 WALK_LINKS = Rpc("graph.v1.constitution.walk.links", WalkLinks, LinksRead, timeout=10.0)
 
 EMBEDDINGS_TOOL = Tool(
-    "embeddings.status.v1", "Vectors by type and state, their schedule and backlog.", EMBEDDINGS, roles=READERS
+    "embeddings.status.v1", "Vectors by type and state, their schedule and backlog.", EMBEDDINGS, agents=READERS
 )
 REGENERATE_TOOL = Tool(
-    "embeddings.regenerate.v1", "Make vectors anew, or at once.", REGENERATE, risk=Risk.MEDIUM, roles=KEEPERS
+    "embeddings.regenerate.v1", "Make vectors anew, or at once.", REGENERATE, risk=Risk.MEDIUM, agents=ADMINISTRATORS_ALONE
 )
 BACKUP_RESTORE_TOOL = Tool(
     "backup.restore.v1",
     "Back up the constitutional graph, list and verify backups, or restore one (with the word that verify gives).",
     BACKUP_RESTORE,
     risk=Risk.HIGH,
-    roles=KEEPERS,
+    agents=ADMINISTRATORS_ALONE,
     irreversible=True,
 )

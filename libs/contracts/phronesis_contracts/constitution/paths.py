@@ -299,7 +299,7 @@ OUTCOMES = Rpc("graph.v1.constitution.outcomes", Outcomes, OutcomesFound, timeou
 
 
 def _tool(name: str, description: str, rpc: Rpc[Any, Any]) -> Tool[Any, Any]:
-    return Tool(name, description, rpc, roles=READERS)
+    return Tool(name, description, rpc, agents=READERS)
 
 
 CLIMB_LADDER_TOOL = _tool("discuss_goal_ladder", "What a goal serves: the goals and visions above it.", CLIMB_LADDER)
@@ -414,11 +414,11 @@ COMMUNITIES = Rpc("graph.v1.constitution.communities", FindCommunities, Communit
 BETWEENNESS = Rpc("graph.v1.constitution.betweenness", FindBridges, NodesRanked, timeout=60.0)
 SHORTEST_PATH = Rpc("graph.v1.constitution.path", FindShortestPath, ShortestPathFound, timeout=30.0)
 
-PAGERANK_TOOL = Tool("graph.pagerank.v1", "The nodes that most of the graph rests on.", PAGERANK, roles=READERS)
-COMMUNITIES_TOOL = Tool("graph.communities.v1", "Clusters of nodes that belong together.", COMMUNITIES, roles=READERS)
-BETWEENNESS_TOOL = Tool("graph.betweenness.v1", "Nodes that join parts of the graph.", BETWEENNESS, roles=READERS)
+PAGERANK_TOOL = Tool("graph.pagerank.v1", "The nodes that most of the graph rests on.", PAGERANK, agents=READERS)
+COMMUNITIES_TOOL = Tool("graph.communities.v1", "Clusters of nodes that belong together.", COMMUNITIES, agents=READERS)
+BETWEENNESS_TOOL = Tool("graph.betweenness.v1", "Nodes that join parts of the graph.", BETWEENNESS, agents=READERS)
 SHORTEST_PATH_TOOL = Tool(
-    "graph.shortest_path.v1", "How one node is joined to another, such as a task to a value.", SHORTEST_PATH, roles=READERS
+    "graph.shortest_path.v1", "How one node is joined to another, such as a task to a value.", SHORTEST_PATH, agents=READERS
 )
-DISCUSS_PAGERANK_TOOL = Tool("discuss_graph_pagerank", "The same as graph.pagerank.v1.", PAGERANK, roles=READERS)
-DISCUSS_COMMUNITIES_TOOL = Tool("discuss_graph_communities", "The same as graph.communities.v1.", COMMUNITIES, roles=READERS)
+DISCUSS_PAGERANK_TOOL = Tool("discuss_graph_pagerank", "The same as graph.pagerank.v1.", PAGERANK, agents=READERS)
+DISCUSS_COMMUNITIES_TOOL = Tool("discuss_graph_communities", "The same as graph.communities.v1.", COMMUNITIES, agents=READERS)

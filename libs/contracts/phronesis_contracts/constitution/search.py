@@ -14,7 +14,7 @@ from ..messages import Rpc
 from ..tools import Risk, Tool
 from .paths import Step
 from .registry import Layer
-from .values import OWNERS, READERS, Asked, Camel, Chosen, ConstitutionLink, ConstitutionNode, Mention, absent
+from .values import EVERY_LAYER, READERS, Asked, Camel, Chosen, ConstitutionLink, ConstitutionNode, Mention, absent
 
 
 def to_cosine(index_score: float) -> float:
@@ -255,35 +255,37 @@ GOAL_SEARCH = Rpc("memory.v1.constitution.goal", GoalSearch, GoalFound, timeout=
 RATE_RETRIEVAL = Rpc("memory.v1.constitution.rate", RateRetrieval, RetrievalRated)
 
 SEMANTIC_SEARCH_TOOL = Tool(
-    "semantic.search.v1", "Nodes by meaning, with filters by layer, type and status.", SEMANTIC_SEARCH, roles=READERS
+    "semantic.search.v1", "Nodes by meaning, with filters by layer, type and status.", SEMANTIC_SEARCH, agents=READERS
 )
 HYBRID_SEARCH_TOOL = Tool(
     "hybrid.search.v1",
     "Nodes by meaning and by their distance from an anchor node, each with its path.",
     HYBRID_SEARCH,
-    roles=READERS,
+    agents=READERS,
 )
 INSIGHT_SEARCH_TOOL = Tool(
     "insight.search.v1",
     "Insights and patterns by meaning, the surest first, with their evidence.",
     INSIGHT_SEARCH,
-    roles=READERS,
+    agents=READERS,
 )
 PRECEDENT_SEARCH_TOOL = Tool(
     "decision.precedents.v1",
     "Past decisions like this one, the best return first, with what came of them.",
     PRECEDENT_SEARCH,
-    roles=READERS,
+    agents=READERS,
 )
-GOAL_SEARCH_TOOL = Tool("goal.search.v1", "Find a goal by its words, and the strategies around it.", GOAL_SEARCH, roles=READERS)
+GOAL_SEARCH_TOOL = Tool(
+    "goal.search.v1", "Find a goal by its words, and the strategies around it.", GOAL_SEARCH, agents=READERS
+)
 RATE_RETRIEVAL_TOOL = Tool(
-    "retrieval.feedback.v1", "Say whether a search found what was of use.", RATE_RETRIEVAL, risk=Risk.LOW, roles=READERS
+    "retrieval.feedback.v1", "Say whether a search found what was of use.", RATE_RETRIEVAL, risk=Risk.LOW, agents=READERS
 )
 DISCUSS_SEMANTIC_TOOL = Tool(
-    "discuss_semantic_search", "Nodes by meaning (the same as semantic.search.v1).", SEMANTIC_SEARCH, roles=READERS
+    "discuss_semantic_search", "Nodes by meaning (the same as semantic.search.v1).", SEMANTIC_SEARCH, agents=READERS
 )
 DISCUSS_HYBRID_TOOL = Tool(
-    "discuss_hybrid_search", "Nodes by meaning and structure (the same as hybrid.search.v1).", HYBRID_SEARCH, roles=READERS
+    "discuss_hybrid_search", "Nodes by meaning and structure (the same as hybrid.search.v1).", HYBRID_SEARCH, agents=READERS
 )
 
 TUNABLE: dict[str, float] = {
@@ -366,8 +368,8 @@ TUNE_RETRIEVAL_TOOL = Tool(
     "Thresholds and weights of the searches: tell them, or change them from the next search on.",
     TUNE_RETRIEVAL,
     risk=Risk.MEDIUM,
-    roles=OWNERS,
+    agents=EVERY_LAYER,
 )
 REPORT_RETRIEVAL_TOOL = Tool(
-    "retrieval.report.v1", "How the searches went: times, tokens, layers, satisfaction.", REPORT_RETRIEVAL, roles=OWNERS
+    "retrieval.report.v1", "How the searches went: times, tokens, layers, satisfaction.", REPORT_RETRIEVAL, agents=EVERY_LAYER
 )

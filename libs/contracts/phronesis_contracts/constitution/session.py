@@ -192,19 +192,19 @@ ASSESS_WORKLOAD_TOOL = Tool(
     "workload.assess.v1",
     "Whether there is room for new work: tasks, calendar, capacity, advice.",
     ASSESS_WORKLOAD,
-    roles=READERS,
+    agents=READERS,
 )
-DISCUSS_WORKLOAD_TOOL = Tool("discuss_workload_assess", "The same as workload.assess.v1.", ASSESS_WORKLOAD, roles=READERS)
+DISCUSS_WORKLOAD_TOOL = Tool("discuss_workload_assess", "The same as workload.assess.v1.", ASSESS_WORKLOAD, agents=READERS)
 START_SESSION_TOOL = Tool(
     "session.start.v1",
     "What a session begins with: foundation, vision and workload, within the budget.",
     START_SESSION,
-    roles=READERS,
+    agents=READERS,
 )
 CONTEXT_USAGE_TOOL = Tool(
-    "context.usage.v1", "Tokens of the model's window by component: budget, used, left.", CONTEXT_USAGE, roles=READERS
+    "context.usage.v1", "Tokens of the model's window by component: budget, used, left.", CONTEXT_USAGE, agents=READERS
 )
 SET_CALENDAR_TOOL = Tool(
-    "calendar.set.v1", "Say where your calendar is and when you work.", SET_CALENDAR, risk=Risk.LOW, roles=READERS
+    "calendar.set.v1", "Say where your calendar is and when you work.", SET_CALENDAR, risk=Risk.LOW, agents=READERS
 )
-GET_CALENDAR_TOOL = Tool("calendar.get.v1", "Your calendar's source and working hours.", GET_CALENDAR, roles=READERS)
+GET_CALENDAR_TOOL = Tool("calendar.get.v1", "Your calendar's source and working hours.", GET_CALENDAR, agents=READERS)

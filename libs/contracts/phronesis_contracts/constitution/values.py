@@ -8,25 +8,25 @@ from pydantic import AwareDatetime, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from ..messages import Message
-from ..principal import Role
+from ..principal import Agent
 from .registry import Layer, Lifecycle
 
-READERS = frozenset({Role.DISCUSS, Role.DECISIONS, Role.EXECUTE, Role.MIND, Role.MAESTRO, Role.ADMIN})
-"""Roles that may read the graph; which of its tools an agent has, its allow-list says."""
-OWNERS = frozenset({Role.MAESTRO, Role.ADMIN})
-"""Roles that may change every layer."""
-WRITERS: dict[Layer, frozenset[Role]] = {
-    Layer.FOUNDATION: OWNERS,
-    Layer.VISION: OWNERS,
-    Layer.STRATEGY: OWNERS | {Role.DECISIONS},
-    Layer.TACTICS: OWNERS | {Role.EXECUTE},
-    Layer.EXECUTION: OWNERS | {Role.EXECUTE, Role.DECISIONS},
-    Layer.TRACK: OWNERS | {Role.EXECUTE},
-    Layer.MIND: OWNERS | {Role.MIND},
+READERS = frozenset({Agent.DISCUSS, Agent.DECISIONS, Agent.EXECUTE, Agent.MIND, Agent.MAESTRO})
+"""Agents that may read the graph; which of its tools an agent has, its allow-list says."""
+EVERY_LAYER = frozenset({Agent.MAESTRO})
+"""Agents that may change every layer."""
+WRITERS: dict[Layer, frozenset[Agent]] = {
+    Layer.FOUNDATION: EVERY_LAYER,
+    Layer.VISION: EVERY_LAYER,
+    Layer.STRATEGY: EVERY_LAYER | {Agent.DECISIONS},
+    Layer.TACTICS: EVERY_LAYER | {Agent.EXECUTE},
+    Layer.EXECUTION: EVERY_LAYER | {Agent.EXECUTE, Agent.DECISIONS},
+    Layer.TRACK: EVERY_LAYER | {Agent.EXECUTE},
+    Layer.MIND: EVERY_LAYER | {Agent.MIND},
 }
-"""Roles that may write nodes of each layer. Nobody's agent changes what it is held to."""
-LINKERS = OWNERS | {Role.DECISIONS, Role.EXECUTE, Role.MIND}
-"""Roles that may join nodes: those that may write the node which the relationship leads from."""
+"""Agents that may write nodes of each layer. Nobody's agent changes what it is held to."""
+LINKERS = EVERY_LAYER | {Agent.DECISIONS, Agent.EXECUTE, Agent.MIND}
+"""Agents that may join nodes: those that may write the node which the relationship leads from."""
 MAX_TOKENS = 25_000
 """Tokens of one answer, by the measure of `tokens.py`; what is longer is cut, with a cursor."""
 MAX_TEXT = 20_000

@@ -12,10 +12,10 @@ from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, create_mo
 
 from ..errors import BadRequest, Conflict
 from ..messages import Event, Message, Rpc
-from ..principal import Role
+from ..principal import ADMINISTRATORS_ALONE
 from ..tools import Risk, Tool
 from .registry import RELATIONSHIP_NAME, TYPES, Kind, Layer, NodeType
-from .values import LINKERS, MAX_TEXT, OWNERS, WRITERS, Asked, Camel, ConstitutionLink, ConstitutionNode, NodeId
+from .values import EVERY_LAYER, LINKERS, MAX_TEXT, WRITERS, Asked, Camel, ConstitutionLink, ConstitutionNode, NodeId
 
 _BAG = 40
 """Entries of a bag of free properties."""
@@ -203,13 +203,13 @@ def _model(verb: str, kind: NodeType, base: type[NodeWrite]) -> type[Any]:
 def _create(kind: NodeType) -> Tool[Any, NodeWritten]:
     rpc = Rpc(f"graph.v1.{_subject(kind)}.create", _model("Create", kind, CreateConstitutionNode), NodeWritten, timeout=10.0)
     name = f"{kind.name}.create.v1"
-    return Tool(name, f"Create a {kind.name} ({kind.layer} layer).", rpc, risk=Risk.LOW, roles=WRITERS[kind.layer])
+    return Tool(name, f"Create a {kind.name} ({kind.layer} layer).", rpc, risk=Risk.LOW, agents=WRITERS[kind.layer])
 
 
 def _update(kind: NodeType) -> Tool[Any, NodeWritten]:
     rpc = Rpc(f"graph.v1.{_subject(kind)}.update", _model("Update", kind, UpdateConstitutionNode), NodeWritten, timeout=10.0)
     name = f"{kind.name}.update.v1"
-    return Tool(name, f"Change fields of a {kind.name}.", rpc, risk=Risk.LOW, roles=WRITERS[kind.layer])
+    return Tool(name, f"Change fields of a {kind.name}.", rpc, risk=Risk.LOW, agents=WRITERS[kind.layer])
 
 
 def _subject(kind: NodeType) -> str:
@@ -230,14 +230,14 @@ CONSTITUTION_CHANGED = Event(
 )
 
 UPDATE_NODE_TOOL = Tool(
-    "node.update.v1", "Change fields of a node of any type, by id.", UPDATE_NODE, risk=Risk.LOW, roles=LINKERS
+    "node.update.v1", "Change fields of a node of any type, by id.", UPDATE_NODE, risk=Risk.LOW, agents=LINKERS
 )
 DELETE_CONSTITUTION_NODE_TOOL = Tool(
     "node.delete.v1",
     "Remove a node for good, with its relationships and its vector. Archive it instead to keep it (status archived).",
     DELETE_NODE,
     risk=Risk.HIGH,
-    roles=OWNERS,
+    agents=EVERY_LAYER,
     irreversible=True,
 )
 RELATE_TOOL = Tool(
@@ -245,10 +245,10 @@ RELATE_TOOL = Tool(
     "Join two nodes. Declared types are held to their ends; schema.inventory.v1 lists them.",
     RELATE,
     risk=Risk.LOW,
-    roles=LINKERS,
+    agents=LINKERS,
 )
 UNRELATE_TOOL = Tool(
-    "relationship.delete.v1", "Remove a relationship, by its id.", UNRELATE, risk=Risk.MEDIUM, roles=LINKERS, irreversible=True
+    "relationship.delete.v1", "Remove a relationship, by its id.", UNRELATE, risk=Risk.MEDIUM, agents=LINKERS, irreversible=True
 )
 
 NODES = 250
@@ -297,6 +297,6 @@ LOAD_TOOL = Tool(
     "Write a part of a constitutional graph: up to 250 nodes and 500 relationships in one transaction.",
     LOAD,
     risk=Risk.HIGH,
-    roles=frozenset({Role.ADMIN}),
+    agents=ADMINISTRATORS_ALONE,
     irreversible=True,
 )

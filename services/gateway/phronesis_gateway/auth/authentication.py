@@ -109,7 +109,7 @@ _PRINTABLE = "^[!-~]([ -~]*[!-~])?$"
 BODY_SECONDS = 20.0
 """Seconds in which a JSON body has to arrive."""
 _BEARER = re.compile(r"bearer ([A-Za-z0-9._~+/-]+=*)", re.IGNORECASE)
-BEARER = HTTPBearer(auto_error=False, description="A key: `phronesis keys create --tenant T --user U --role R`.")
+BEARER = HTTPBearer(auto_error=False, description="A key: `phronesis keys create --tenant T --user U --role member`.")
 
 
 class Authenticator:

@@ -15,14 +15,25 @@ from pydantic import BaseModel
 from starlette.responses import Response
 
 from phronesis_bus import Bus, Credentials, News, revoke, sign_credentials
-from phronesis_contracts import Forbidden, NotFound, Principal, Role, ServiceError, Token
+from phronesis_contracts import Agent, Forbidden, NotFound, Principal, Role, ServiceError, Token
 from phronesis_contracts.service import KeyRevoked
 
 from ..http.requests import BusKeyGiven, KeyGiven
 from ..http.responses import ID_FORM, PROBLEMS, json_response, route_responses
 from .authentication import Authenticator, Caller, audit_refusal, authenticated_route
 from .keyring import Keyring
-from .keys import PREFIX_LENGTH, Key, hash_secret, new_secret, require_bus_maker, require_maker, require_manager, visible_tenant
+from .keys import (
+    PREFIX_LENGTH,
+    Key,
+    hash_secret,
+    narrow_reader,
+    new_secret,
+    require_bus_maker,
+    require_maker,
+    require_manager,
+    require_owner,
+    visible_tenant,
+)
 from .ports import KeyStore
 
 log = logging.getLogger(__name__)
@@ -92,6 +103,8 @@ class BusKeys:
 
 KeyId = Annotated[str, Path(description="The key's id."), ID_FORM]
 KEYS = "/api/v1/keys"
+DEPRECATION = "Phronesis-Deprecation"
+"""Header that says what of a request the next version does not take any more."""
 
 
 class KeyShown(BaseModel):
@@ -105,12 +118,14 @@ class KeyShown(BaseModel):
     """The user whom its requests act for."""
     role: Role
     """What its requests may do."""
+    agents: tuple[Agent, ...]
+    """Agents that its requests may act as; empty for owners and administrators, who may act as all."""
     department: str | None
     """The user's department, whose shared memory it opens; absent where none was stated."""
     ministry: str | None
     """The user's ministry, whose shared memory it opens; absent where none was stated."""
     scopes: tuple[str, ...]
-    """What it may do beyond its role, or what alone it may do; empty for neither."""
+    """What it may do beyond its role and agents, or what alone it may do; empty for neither."""
     prefix: str
     """The secret's first characters, to tell keys apart."""
     created_at: datetime
@@ -148,12 +163,13 @@ class _KeyManager:
     async def make(self, who: Principal, given: KeyGiven) -> KeyMade:
         tenant = given.tenant or who.tenant
         try:
-            require_maker(who, tenant, given.scopes)
+            require_maker(who, tenant, given.scopes, given.role)
         except Forbidden as error:
             await audit_refusal(self._bus, who, "keys.create", given.model_dump(mode="json"), error)
             raise
         secret = new_secret()
-        stated: dict[str, Any] = given.model_dump() | {"tenant": tenant}
+        scopes = narrow_reader(given.role, given.scopes)
+        stated: dict[str, Any] = given.model_dump() | {"tenant": tenant, "scopes": scopes}
         key = Key(id=str(uuid4()), prefix=secret[:PREFIX_LENGTH], created_at=datetime.now(UTC), **stated)
         await self._store.add(key, hash_secret(secret), who)
         return KeyMade(**asdict(key), key=secret)
@@ -175,6 +191,13 @@ class _KeyManager:
 
     async def revoke(self, who: Principal, id: str) -> Key:
         tenant = await self.may_see(who, "keys.revoke", {"id": id})
+        known = await self._store.by_id(_require_uuid(id))
+        if known is not None and tenant in (None, known.tenant):
+            try:
+                require_owner(who, known.role)
+            except Forbidden as error:
+                await audit_refusal(self._bus, who, "keys.revoke", {"id": id}, error)
+                raise
         key = await self._store.revoke(_require_uuid(id), tenant, who)
         if key is None:
             raise NotFound("there is no such key")
@@ -194,7 +217,7 @@ def keys_router(authenticator: Authenticator, bus: Bus, store: KeyStore, keyring
         that.
         """
         made = await manager.make(who, given)
-        return json_response(made, 201, {"Location": f"{KEYS}/{made.id}"})
+        return json_response(made, 201, {"Location": f"{KEYS}/{made.id}", **_deprecation(who, given)})
 
     @routes.get(KEYS, responses=route_responses(KeyList))
     async def list_keys(
@@ -238,6 +261,14 @@ def _require_uuid(id: str) -> str:
         raise NotFound("there is no such key") from error
 
 
+def _deprecation(who: Principal, given: KeyGiven | BusKeyGiven) -> dict[str, str]:
+    """The header that says so where a key was made with a role of the version before."""
+    if given.deprecation is None:
+        return {}
+    log.warning("%s of %s makes a key: %s", who.user, who.tenant, given.deprecation)
+    return {DEPRECATION: given.deprecation}
+
+
 class BusKeyMade(KeyShown):
     """A key of the bus just made. What an outside system comes in with is shown this once."""
 
@@ -268,7 +299,7 @@ def bus_keys_router(authenticator: Authenticator, bus: Bus, keys: BusKeys) -> AP
         key, made = await keys.make(who, given)
         shown = {"nats_user": made.user, "nats_password": made.password, "token": made.token, "inbox": made.inbox}
         body = BusKeyMade(**asdict(key), servers=servers, **shown)
-        return json_response(body, 201, {"Location": f"{KEYS}/{key.id}"})
+        return json_response(body, 201, {"Location": f"{KEYS}/{key.id}", **_deprecation(who, given)})
 
     return routes
 

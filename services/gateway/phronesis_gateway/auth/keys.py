@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from phronesis_contracts import SYSTEM_TENANT, BadRequest, Forbidden, Principal, Risk, Role, Tool
+from phronesis_contracts import SYSTEM_TENANT, Agent, BadRequest, Forbidden, Principal, Risk, Role, Tool
+from phronesis_contracts.principal import ELEVATED
 
 ACT_FOR_USERS = "act_for_users"
 """Scope of programs that have users of their own: each request names the user that it is made for."""
-ELEVATED = frozenset({Role.ADMIN, Role.EDITOR, Role.MAESTRO, Role.CURATOR, Role.EXECUTE})
-"""Roles that no program acts in for a user, and whose holders it does not act for."""
 USER = "Phronesis-User"
 """Header that names the user whom a key acts for."""
 _LONGEST_USER = 200
@@ -35,6 +34,8 @@ class Key:
     tenant: str
     user: str
     role: Role
+    agents: tuple[Agent, ...]
+    """Agents that it may act as; empty for administrators, who may act as all."""
     department: str | None
     ministry: str | None
     scopes: tuple[str, ...]
@@ -53,6 +54,7 @@ class Key:
             tenant=self.tenant,
             user=self.user,
             role=self.role,
+            agents=self.agents,
             department=self.department,
             ministry=self.ministry,
             scopes=self.scopes,
@@ -79,12 +81,18 @@ def hash_secret(secret: str) -> bytes:
 
 def require_manager(who: Principal) -> None:
     """Let only administrators manage keys. Raises `Forbidden`: `who` is none."""
-    if who.role is not Role.ADMIN:
-        raise Forbidden(f"role {who.role} may not manage keys")
+    if not who.administers:
+        raise Forbidden(f"{who.rights} may not manage keys")
 
 
-def require_maker(who: Principal, tenant: str, scopes: tuple[str, ...]) -> None:
-    """Let an administrator make a key of `tenant` with `scopes`.
+def require_owner(who: Principal, role: Role) -> None:
+    """Let only owners, and those who run the platform, make and revoke keys of owners. Raises `Forbidden`: `who` is neither."""
+    if role is Role.OWNER and who.role is not Role.OWNER and OPERATOR not in who.scopes:
+        raise Forbidden("the keys of owners are made and revoked by owners")
+
+
+def require_maker(who: Principal, tenant: str, scopes: tuple[str, ...], role: Role = Role.MEMBER) -> None:
+    """Let an administrator make a key of `tenant` with `scopes` and a role.
 
     Raises:
         BadRequest: no key can be made for the platform's own tenant.
@@ -97,6 +105,7 @@ def require_maker(who: Principal, tenant: str, scopes: tuple[str, ...]) -> None:
         return
     if tenant != who.tenant:
         raise Forbidden("an administrator makes keys for its own tenant")
+    require_owner(who, role)
     if not set(scopes) - {ACT_FOR_USERS} <= set(who.scopes):
         raise Forbidden("a key cannot have scopes that its maker lacks")
 
@@ -135,7 +144,8 @@ def act_for(who: Principal, user: str, *, known: bool = False) -> Principal:
     return Principal(
         tenant=who.tenant,
         user=name_user(user, known=known, field=USER),
-        role=Role.NOOR if who.role in ELEVATED else who.role,
+        role=Role.READER if who.role is Role.READER else Role.MEMBER,
+        agents=tuple(agent for agent in who.agents if agent not in ELEVATED) or (Agent.NOOR,),
         scopes=tuple(scope for scope in who.scopes if scope in SCOPES),
         key=who.key,
         acted_by=who.user,
@@ -153,8 +163,17 @@ def name_user(user: str, *, known: bool = False, field: str = "user_id") -> str:
 READ = "phronesis:read"
 """Tools that change nothing."""
 WRITE = "phronesis:write"
-"""Everything that the role may; it holds `READ` too."""
+"""Everything that the role and its agents may; it holds `READ` too."""
 SCOPES = (READ, WRITE)
+
+
+def narrow_reader(role: Role, scopes: tuple[str, ...]) -> tuple[str, ...]:
+    """The scopes of a key with `role`: of a reader's those that let it read alone in the version before, too, which knows no
+    readers.
+    """
+    if role is not Role.READER:
+        return scopes
+    return (*(scope for scope in scopes if scope not in SCOPES), READ)
 
 
 class InsufficientScope(Forbidden):
@@ -169,7 +188,14 @@ def scope_of(tool: Tool[Any, Any]) -> str:
 
 
 def require_scope(who: Principal, scope: str) -> None:
-    """Let `who` do what needs `scope`. Raises `InsufficientScope`: `who` is narrowed to less."""
+    """Let `who` do what needs `scope`.
+
+    Raises:
+        Forbidden: `who` is a reader, whom no scope lets change anything.
+        InsufficientScope: `who` is narrowed to less.
+    """
+    if who.role is Role.READER and scope != READ:
+        raise Forbidden("a reader changes nothing, and starts no turns")
     narrowed = [given for given in who.scopes if given in SCOPES]
     if narrowed and scope not in narrowed and WRITE not in narrowed:
         raise InsufficientScope(f"this needs the scope {scope}")

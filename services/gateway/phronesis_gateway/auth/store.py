@@ -14,22 +14,27 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from phronesis_bus import audit_entry
-from phronesis_contracts import Principal, Role, Unavailable
+from phronesis_contracts import Agent, Principal, Role, Unavailable
+from phronesis_contracts.principal import ADMINISTRATORS, ELEVATED, find_old_role, translate_old_role
 from phronesis_contracts.service import AUDITED, KEY_REVOKED, KeyRevoked
 from phronesis_postgres import EVERY_TENANT, Connection, Database, reach_of, write_news
 
-from .keys import ACT_FOR_USERS, ELEVATED, OPERATOR, PREFIX_LENGTH, Key, hash_secret, is_secret
+from .keys import ACT_FOR_USERS, OPERATOR, PREFIX_LENGTH, Key, hash_secret, is_secret, narrow_reader
 from .ports import KeyStore
 
-_COLUMNS = 'id, tenant, "user", role, department, ministry, scopes, prefix, created_at, revoked_at, bus, expires_at'
+_COLUMNS = (
+    'id, tenant, "user", role, access, agents, department, ministry, scopes, prefix, created_at, revoked_at, bus, expires_at'
+)
 _INSERT = (
-    'INSERT INTO keys (id, tenant, "user", role, department, ministry, scopes, hash, prefix, created_at, bus, expires_at) '
-    "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)"
+    'INSERT INTO keys (id, tenant, "user", role, access, agents, department, ministry, scopes, hash, prefix, created_at, bus, '
+    "expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)"
 )
 
 _ELEVATED = """
     SELECT EXISTS (SELECT FROM keys WHERE tenant = $1 AND "user" = $2 AND revoked_at IS NULL
-        AND (expires_at IS NULL OR expires_at > now()) AND (role = ANY($3::text[]) OR scopes && $4::text[]))"""
+        AND (expires_at IS NULL OR expires_at > now()) AND (
+            access = ANY($3::text[]) OR agents && $4::text[] OR scopes && $5::text[]
+            OR (access IS NULL AND role = ANY($3::text[] || $4::text[]))))"""
 
 
 class PostgresKeys:
@@ -102,9 +107,9 @@ class PostgresKeys:
 
     async def is_elevated(self, tenant: str, user: str) -> bool:
         """Whether a user holds a key of an elevated role, or one that runs the platform or acts for others."""
-        roles, scopes = [role.value for role in ELEVATED], [OPERATOR, ACT_FOR_USERS]
+        roles, agents, scopes = sorted(ADMINISTRATORS), sorted(ELEVATED), [OPERATOR, ACT_FOR_USERS]
         async with self._database.connection(tenant) as connection:
-            return bool(await connection.fetchval(_ELEVATED, tenant, user, roles, scopes))
+            return bool(await connection.fetchval(_ELEVATED, tenant, user, roles, agents, scopes))
 
     async def revoked_of_bus(self) -> list[str]:
         """Ids of the revoked keys of the bus that would be good otherwise."""
@@ -115,20 +120,37 @@ class PostgresKeys:
 
 async def _audit_entry(connection: Connection, by: Principal, action: str, key: Key) -> None:
     arguments = {"id": key.id, "tenant": key.tenant, "user": key.user, "role": key.role, "scopes": list(key.scopes)}
+    arguments["agents"] = list(key.agents)
     await write_news(connection, "gateway", by.tenant, AUDITED["gateway"], audit_entry(by, action, arguments))
 
 
 def _row_of(key: Key, hash: bytes) -> tuple[Any, ...]:
-    owner = (UUID(key.id), key.tenant, key.user, key.role.value, key.department, key.ministry, list(key.scopes))
+    # `role` is for copies of the version before, which may run beside this one; to them a reader is a member with the scope to
+    # read alone.
+    old = find_old_role(Role.MEMBER if key.role is Role.READER else key.role, key.agents)
+    rights = (old, key.role.value, [agent.value for agent in key.agents])
+    owner = (
+        UUID(key.id),
+        key.tenant,
+        key.user,
+        *rights,
+        key.department,
+        key.ministry,
+        list(narrow_reader(key.role, key.scopes)),
+    )
     return (*owner, hash, key.prefix, key.created_at, key.bus, key.expires_at)
 
 
 def _key_from_row(row: Any) -> Key:
+    rights = {"role": row["access"], "agents": row["agents"]}
+    if row["access"] is None:  # a copy of the version before entered it
+        rights = {"agents": ()} | translate_old_role({"role": row["role"]})
     return Key(
         id=str(row["id"]),
         tenant=row["tenant"],
         user=row["user"],
-        role=Role(row["role"]),
+        role=Role(rights["role"]),
+        agents=tuple(map(Agent, rights["agents"])),
         department=row["department"],
         ministry=row["ministry"],
         scopes=tuple(row["scopes"]),
@@ -160,7 +182,8 @@ def read_first_key(path: Path) -> tuple[Key, bytes]:
         id=str(uuid4()),
         tenant="local",
         user="owner",
-        role=Role.ADMIN,
+        role=Role.OWNER,
+        agents=(),
         department=None,
         ministry=None,
         scopes=(OPERATOR,),

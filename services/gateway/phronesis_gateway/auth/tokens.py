@@ -107,6 +107,7 @@ class TokenVerifier:
             "tenant": claims.get(names.tenant_claim),
             "user": claims.get(names.user_claim),
             "role": claims.get(names.role_claim),
+            "agents": _agents(claims.get(names.agents_claim)),
             "department": claims.get(names.department_claim),
             "ministry": claims.get(names.ministry_claim),
         }
@@ -114,6 +115,8 @@ class TokenVerifier:
             given = KeyGiven.model_validate({name: value for name, value in stated.items() if value is not None})
         except ValidationError as error:
             raise Unauthorized(_INVALID) from error
+        if given.deprecation is not None:
+            log.warning("a token of the issuer: %s", given.deprecation)
         if given.tenant is None or given.tenant == SYSTEM_TENANT:
             raise Unauthorized(_INVALID)
         claimed = _scopes(claims.get(names.scope_claim))
@@ -122,6 +125,7 @@ class TokenVerifier:
             tenant=given.tenant,
             user=given.user,
             role=given.role,
+            agents=given.agents,
             department=given.department,
             ministry=given.ministry,
             # What narrows a caller is always heard; what lifts one, only where the operator lets it.
@@ -165,6 +169,10 @@ def _seconds(claims: Claims, name: str) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise Unauthorized(_INVALID)
     return float(value)
+
+
+def _agents(claim: Any) -> list[str] | None:
+    return None if claim is None else _scopes(claim)
 
 
 def _scopes(claim: Any) -> list[str]:

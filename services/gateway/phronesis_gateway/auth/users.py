@@ -40,7 +40,7 @@ from phronesis_postgres import EVERY_TENANT, Connection, Database, write_news
 from ..http.responses import ID_FORM, PROBLEMS, json_response, refusals, route_responses
 from .authentication import Authenticator, Caller, audit_refusal, authenticated_route
 from .keyring import Keyring
-from .keys import name_user
+from .keys import name_user, require_owner
 from .tokens import TOKEN_PREFIX
 
 log = logging.getLogger(__name__)
@@ -79,6 +79,7 @@ _COMPLETE = """
 _OTHER_ADMIN = """
     SELECT EXISTS (SELECT FROM keys WHERE tenant = $1 AND "user" <> $2 AND role = 'admin' AND revoked_at IS NULL
         AND NOT bus AND (expires_at IS NULL OR expires_at > now()))"""
+_OWNS = """SELECT EXISTS (SELECT FROM keys WHERE tenant = $1 AND "user" = $2 AND access = 'owner' AND revoked_at IS NULL)"""
 _KEYS = 'SELECT count(*) FROM keys WHERE tenant = $1 AND "user" = $2'
 _REVOKE = 'UPDATE keys SET revoked_at = now() WHERE tenant = $1 AND "user" = $2 AND revoked_at IS NULL RETURNING id'
 # Whoever comes in with tokens of a provider is entered anew when they come back, unless they were shut out before.
@@ -139,9 +140,12 @@ class PostgresUsers:
 
         Raises:
             Conflict: the tenant would be left without an administrator.
+            Forbidden: an administrator would revoke the keys of an owner.
         """
         async with self._database.transaction(by.tenant) as connection:
-            if by.user == user and by.role is Role.ADMIN and not await connection.fetchval(_OTHER_ADMIN, by.tenant, user):
+            if by.user != user and await connection.fetchval(_OWNS, by.tenant, user):
+                require_owner(by, Role.OWNER)
+            if by.user == user and by.administers and not await connection.fetchval(_OTHER_ADMIN, by.tenant, user):
                 raise Conflict("this is the tenant's last administrator: make a key for another one first")
             keys: list[str] = []
             if await connection.fetchval(_BEGIN, uuid4(), by.tenant, user, by.user):
@@ -366,7 +370,7 @@ def users_router(authenticator: Authenticator, bus: Bus, users: PostgresUsers, k
     routes = APIRouter(route_class=authenticated_route(authenticator), responses=PROBLEMS, tags=["users"])
 
     async def allowed(who: Principal, action: str, user: str | None = None) -> None:
-        if who.role is Role.ADMIN or user == who.user:
+        if who.administers or user == who.user:
             return
         error = Forbidden("only an administrator may do this" if user is None else "users may do this for themselves alone")
         await audit_refusal(bus, who, action, {"user": user} if user is not None else {}, error)
@@ -418,7 +422,7 @@ def users_router(authenticator: Authenticator, bus: Bus, users: PostgresUsers, k
         Once it is complete, this is its proof. For administrators, and for the user.
         """
         row = await users.one(who.tenant, id)
-        if who.role is not Role.ADMIN and row.user != who.user:
+        if not who.administers and row.user != who.user:
             raise NotFound("there is no such erasure")
         return json_response(_erasure(row))
 

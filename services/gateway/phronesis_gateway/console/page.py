@@ -180,8 +180,8 @@ def plain_page(who: Principal, title: str, *inside: h.Node) -> h.Element:
 def _header(who: Principal) -> h.Element:
     return h.header[
         h.a(href="/console")["Phronesis"],
-        h.a(href="/console/constitution")["Constitution"] if who.role in READERS else None,
-        h.span(".who")[f"{who.user} · {who.tenant} · {who.role}"],
+        h.a(href="/console/constitution")["Constitution"] if who.acts_as(READERS) else None,
+        h.span(".who")[f"{who.user} · {who.tenant} · {who.rights}"],
         h.form(method="post", action="/console/sign-out")[h.button(type="submit")["Sign out"]],
     ]
 

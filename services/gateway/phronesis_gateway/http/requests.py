@@ -5,14 +5,23 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
 
 from phronesis_bus import LONGEST_DAYS
 from phronesis_contracts import WRITTEN_AS_NUMBER, BadRequest, Role, Token
 from phronesis_contracts.orchestrator import MAX_ATTACHMENTS, MAX_TEXT, TurnStatus
+from phronesis_contracts.principal import Agents, default_agents, translate_old_role
 
 MAX_DEPTH = 32
 """Arrays and objects inside each other."""
@@ -169,15 +178,39 @@ class MessageGiven(Given):
         return hashlib.sha256(canonical.encode()).hexdigest()
 
 
-class KeyGiven(Given):
+class _KeyRights(Given):
+    """Hears a role of the version before, too: one word for a member and the agent that it may act as."""
+
+    _old_role: str | None = PrivateAttr(default=None)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _translate(cls, stated: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
+        translated = translate_old_role(stated)
+        made = read(translated)
+        if translated is not stated:
+            made._old_role = str(stated["role"])
+        return made
+
+    @property
+    def deprecation(self) -> str | None:
+        """What to say to whoever used a role of the version before."""
+        if self._old_role is None:
+            return None
+        return f"role {self._old_role} is deprecated; use role member with agents [{self._old_role}]"
+
+
+class KeyGiven(_KeyRights):
     """A key to make. Its tenant is the maker's own where none is stated."""
 
     tenant: Token | None = None
     """The tenant whose data it opens; the maker's own where it is left out."""
     user: Token
     """The user whom its requests act for."""
-    role: Role = Role.NOOR
-    """What its requests may do."""
+    role: Role = Role.MEMBER
+    """What its requests may do: `owner`, `admin`, `member` or `reader`."""
+    agents: Agents = Field(default_factory=default_agents)
+    """Agents that its requests may act as; `noor` where it is left out. An owner and an administrator need none."""
     department: str | None = Field(default=None, min_length=1, max_length=200)
     """The user's department, whose shared memory it opens."""
     ministry: str | None = Field(default=None, min_length=1, max_length=200)
@@ -187,15 +220,18 @@ class KeyGiven(Given):
     to what they name."""
 
 
-class BusKeyGiven(Given):
-    """A key of the bus to make, for an outside system. It acts for one user, and its role is the whole of its rights."""
+class BusKeyGiven(_KeyRights):
+    """A key of the bus to make, for an outside system. It acts for one user, and its role and agents are the whole of its
+    rights."""
 
     tenant: Token
     """The tenant whose data it opens."""
     user: Token
     """The user whom its messages act for."""
-    role: Role = Role.NOOR
-    """What its messages may do."""
+    role: Role = Role.MEMBER
+    """What its messages may do: `owner`, `admin`, `member` or `reader`."""
+    agents: Agents = Field(default_factory=default_agents)
+    """Agents that its messages may act as; `noor` where it is left out. An owner and an administrator need none."""
     department: str | None = Field(default=None, min_length=1, max_length=200)
     """The user's department, whose shared memory it opens."""
     ministry: str | None = Field(default=None, min_length=1, max_length=200)

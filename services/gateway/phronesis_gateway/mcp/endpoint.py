@@ -27,7 +27,7 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from phronesis_bus import Bus
-from phronesis_contracts import BadRequest, NotFound, Principal, Risk, Unauthorized
+from phronesis_contracts import BadRequest, Forbidden, NotFound, Principal, Risk, Unauthorized
 from phronesis_contracts.orchestrator import turn_id
 
 from ..auth.authentication import Authenticator, StrictRequest, audit_refusal
@@ -225,7 +225,7 @@ class McpEndpoint:
             return
         try:
             require_scope(who, WRITE)
-        except InsufficientScope as error:
+        except Forbidden as error:
             await audit_refusal(self._bus, who, name, given if isinstance(given, dict) else {}, error)
             raise
 

@@ -87,8 +87,8 @@ def tools_router(authenticator: Authenticator, bus: Bus, offers: Offers) -> APIR
     async def list_tools(who: Caller) -> Response:
         """List the tools you can call.
 
-        Those of the caller's role; where the role is an agent's, those of its list. With the JSON schemas of what goes in and
-        comes out.
+        Those that the caller's role and agents open; of an agent with a list, those of its list. With the JSON schemas of what
+        goes in and comes out.
         """
         return json_response(
             ToolList(tools=tuple(_describe_tool(name) for name in sorted(tool.name for tool in await offers.of(who))))

@@ -1,7 +1,7 @@
 """What a caller may call.
 
-The tools of its role, an agent's allow-list, the tools that are retired; and calling one, on the one path of every
-interface.
+The tools that its role and agents open, an agent's allow-list, the tools that are retired; and calling one, on the one path
+of every interface.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from starlette.responses import Response
 from phronesis_bus import Bus, News, ask
 from phronesis_contracts import (
     SYSTEM_TENANT,
+    Agent,
     Forbidden,
     NotFound,
     Principal,
     Retired,
-    Role,
     TimedOut,
     Tool,
     Unavailable,
@@ -43,8 +43,8 @@ from ..http.responses import invalid_input, json_response
 
 log = logging.getLogger(__name__)
 
-AGENTS = frozenset({Role.DISCUSS, Role.DECISIONS, Role.EXECUTE, Role.MIND})
-"""Roles of agents with an allow-list; each is called as its agent is."""
+AGENTS = frozenset({Agent.DISCUSS, Agent.DECISIONS, Agent.EXECUTE, Agent.MIND})
+"""Agents with an allow-list."""
 _FRESH = 10.0
 """Seconds that a list serves without a question: news of a release is sooner, but a copy of the instructions service that
 has not heard it yet may answer with the list before."""
@@ -54,12 +54,12 @@ _LIMIT = 2.0
 """Seconds that a question for a list may take."""
 
 _Key = tuple[str, str, str]
-ReadProfile = Callable[[Principal], Awaitable[AgentProfile]]
+ReadProfile = Callable[[Principal, Agent], Awaitable[AgentProfile]]
 
 
 def profile_reader(bus: Bus) -> ReadProfile:
-    async def read(who: Principal) -> AgentProfile:
-        return await ask(bus, who, AGENT_GET, AgentRef(agent=who.role.value), timeout=_LIMIT)
+    async def read(who: Principal, agent: Agent) -> AgentProfile:
+        return await ask(bus, who, AGENT_GET, AgentRef(agent=agent.value), timeout=_LIMIT)
 
     return read
 
@@ -83,26 +83,26 @@ class AllowLists:
         self._lists: OrderedDict[_Key, _AllowList] = OrderedDict()
         self._drops = 0
 
-    async def of(self, who: Principal) -> tuple[str, ...] | None:
-        """Names of the tools that a caller's agent may use, in its order; `None` for a role that has no list.
+    async def of(self, who: Principal, agent: Agent) -> tuple[str, ...] | None:
+        """Names of the tools that an agent may use for a caller, in its order; `None` for an agent that has no list.
 
         Raises:
             Unavailable: the list is not at hand, and the instructions service is away.
             TimedOut: the same, without an answer in time.
         """
-        if who.role not in AGENTS:
+        if agent not in AGENTS:
             return None
-        of_user, of_all = (who.tenant, who.role.value, who.user), (who.tenant, who.role.value, "")
+        of_user, of_all = (who.tenant, agent.value, who.user), (who.tenant, agent.value, "")
         kept = self._lists.get(of_user) or self._lists.get(of_all)
         if kept is not None and self._clock() < kept.until:
             return kept.tools
         drops = self._drops
         try:
-            profile = await self._profile(who)
+            profile = await self._profile(who, agent)
         except (Unavailable, TimedOut) as error:
             if kept is None or drops != self._drops:
                 raise
-            log.warning("instructions are away; the tools of %s are those that were read before: %s", who.role, error.code)
+            log.warning("instructions are away; the tools of %s are those that were read before: %s", agent, error.code)
             return kept.tools
         tools = profile.tools if profile else ()
         if drops == self._drops:  # else it may have been read just before the release
@@ -117,11 +117,11 @@ class AllowLists:
         for key in stale:
             del self._lists[key]
 
-    async def _profile(self, who: Principal) -> AgentProfile | None:
+    async def _profile(self, who: Principal, agent: Agent) -> AgentProfile | None:
         try:
-            return await self._read(who)
+            return await self._read(who, agent)
         except NotFound:
-            log.error("there is no agent %s, so it has no tools", who.role)
+            log.error("there is no agent %s, so it has no tools", agent)
             return None
 
     def _keep(self, key: _Key, tools: tuple[str, ...]) -> None:
@@ -153,25 +153,35 @@ class Offers:
         Raises:
             ServiceError: an agent's list cannot be had.
         """
-        listed = await self._lists.of(who)
-        tools = _ORDER if listed is None else tuple(tool for name in listed if (tool := TOOLS.get(name)) is not None)
-        return tuple(tool for tool in tools if who.role in tool.roles and tool.name not in self._retired)
+        found = dict.fromkeys(_ORDER) if who.administers else {}
+        for agent in who.agents:
+            listed = await self._lists.of(who, agent)
+            tools = _ORDER if listed is None else tuple(tool for name in listed if (tool := TOOLS.get(name)) is not None)
+            found.update(dict.fromkeys(tool for tool in tools if agent in tool.agents))
+        return tuple(tool for tool in found if tool.open_to(who) and tool.name not in self._retired)
 
     async def require(self, who: Principal, tool: Tool[Any, Any]) -> None:
         """Let a caller call a tool.
 
         Raises:
-            Forbidden: its role may not, or its agent's list does not have it.
+            Forbidden: its role and agents do not open it, or no list of an agent has it.
             Retired: nobody may any more.
             ServiceError: an agent's list cannot be had.
         """
-        if who.role not in tool.roles:
-            raise Forbidden(f"role {who.role} may not use {tool.name}")
-        listed = await self._lists.of(who)
-        if listed is not None and tool.name not in listed:
-            raise Forbidden(f"{tool.name} is not among the tools of the agent {who.role}")
+        if not tool.open_to(who):
+            raise Forbidden(f"{who.rights} may not use {tool.name}")
+        if not (who.administers or await self._is_listed(who, tool)):
+            raise Forbidden(f"{tool.name} is not among the tools of the agent {', '.join(who.agents)}")
         if tool.name in self._retired:
             raise Retired(f"{tool.name} is retired; use {successor_name(tool.name)}")
+
+    async def _is_listed(self, who: Principal, tool: Tool[Any, Any]) -> bool:
+        for agent in who.agents:
+            if agent in tool.agents:
+                listed = await self._lists.of(who, agent)
+                if listed is None or tool.name in listed:
+                    return True
+        return False
 
 
 def _rank(tool: Tool[Any, Any]) -> int:
@@ -210,7 +220,7 @@ async def call_tool(
         key: idempotency key of a write, as its owner gets it.
 
     Raises:
-        Forbidden: the caller's role or its agent may not use it, or the caller is narrowed to less; each is audited.
+        Forbidden: the caller's role or agents may not use it, or the caller is narrowed to less; each is audited.
         Retired: nobody may use it any more.
         BadRequest: the input breaks the tool's schema.
         ServiceError: what the owner answered.

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic.alias_generators import to_camel
 
-from phronesis_contracts import Forbidden, Role
+from phronesis_contracts import Forbidden, Principal
 from phronesis_contracts.constitution import registry
 from phronesis_contracts.constitution.values import WRITERS
 from phronesis_contracts.constitution.writes import RegistryRefused
@@ -181,10 +181,10 @@ def check_ends(name: str, source: registry.NodeType, target: registry.NodeType) 
     raise RegistryRefused(f"{name} does not lead from a {source.name} to a {target.name}; {hint}", field="type")
 
 
-def check_writer(role: Role, layer: registry.Layer) -> None:
-    """Hold a caller's role against a layer. Raises `Forbidden`: it may not write that layer."""
-    if role not in WRITERS[layer]:
-        raise Forbidden(f"role {role} may not write the {layer} layer")
+def check_writer(who: Principal, layer: registry.Layer) -> None:
+    """Hold a caller's rights against a layer. Raises `Forbidden`: it may not write that layer."""
+    if not who.writes_as(WRITERS[layer]):
+        raise Forbidden(f"{who.rights} may not write the {layer} layer")
 
 
 def check_cycle(name: str, cycle: Sequence[str]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 from phronesis_bus import Call, audit_entry
-from phronesis_contracts import Conflict, Forbidden, Message, Role
+from phronesis_contracts import Conflict, Forbidden, Message
 from phronesis_contracts.constitution import writes
 from phronesis_contracts.constitution.insight import CheckPolicy, PolicyChecked
 from phronesis_contracts.constitution.maintenance import RESTORE_GRAPH, GraphRestored, RestoreGraph
@@ -106,7 +106,7 @@ class NodeHandlers:
 
         def decide(node: ConstitutionNode) -> NodeWritten:
             _check_expected(node, kind, request)
-            check_writer(call.who.role, node.layer)
+            check_writer(call.who, node.layer)
             return _change_node(node, {**(fields or {}), **node_fields(given)}, rules, request)
 
         def entry(result: NodeWritten) -> Audited:
@@ -147,8 +147,8 @@ def tool_digest(name: str, request: Message) -> str:
 
 
 def _check_override(call: Call, request: writes.NodeWrite) -> None:
-    if request.override is not None and call.who.role is not Role.ADMIN:
-        raise Forbidden("only an admin overrides a rule, with a reason", field="override")
+    if request.override is not None and not call.who.administers:
+        raise Forbidden("only an administrator overrides a rule, with a reason", field="override")
 
 
 def _overridden(result: NodeWritten) -> dict[str, Any]:
@@ -196,7 +196,7 @@ def build_node(
 
 def sign_provenance(call: Call, now: datetime, given: Mapping[str, Any]) -> dict[str, Any]:
     """A provenance with what the service says in front."""
-    own = dict(zip(PROVENANCE_FIELDS, (call.who.user, call.who.role.value, call.service, format_time(now)), strict=True))
+    own = dict(zip(PROVENANCE_FIELDS, (call.who.user, call.who.rights, call.service, format_time(now)), strict=True))
     return {**own, **given}
 
 
@@ -221,7 +221,7 @@ class RelationshipHandlers:
             raise RegistryRefused("a node is not joined to itself", field="toId")
 
         def check(ends: Ends) -> None:
-            check_writer(call.who.role, ends.source.layer)
+            check_writer(call.who, ends.source.layer)
             check_ends(request.type, ends.source, ends.target)
 
         declared = RELATIONSHIPS.get(request.type)
@@ -237,7 +237,7 @@ class RelationshipHandlers:
         name = writes.UNRELATE_TOOL.name
 
         def check(layer: Layer) -> None:
-            check_writer(call.who.role, layer)
+            check_writer(call.who, layer)
 
         def entry(gone: ConstitutionLink) -> Audited:
             return audit_entry(call.who, name, gone.model_dump())
@@ -284,11 +284,11 @@ class LoadHandlers:
     async def restore(self, call: Call, request: RestoreGraph) -> GraphRestored:
         """Write one part, and with the last one remove what stood in none.
 
-        Raises `Forbidden` (the caller is no admin), `RegistryRefused` (a node or a relationship is none that the registry
-        knows), `BadRequest` (an end of a relationship stands in no part so far).
+        Raises `Forbidden` (the caller is no administrator), `RegistryRefused` (a node or a relationship is none that the
+        registry knows), `BadRequest` (an end of a relationship stands in no part so far).
         """
-        if call.who.role is not Role.ADMIN:
-            raise Forbidden(f"role {call.who.role} may not restore the graph")
+        if not call.who.administers:
+            raise Forbidden(f"{call.who.rights} may not restore the graph")
         for link in request.relationships:
             check_relationship_name(link.type)
         part = request.model_copy(update={"nodes": tuple(map(_check_node, request.nodes))})

@@ -9,7 +9,7 @@ from importlib.resources import files
 
 import yaml
 
-from phronesis_contracts import Forbidden, Role
+from phronesis_contracts import Forbidden, Principal
 from phronesis_contracts.agents import EDITORS, AgentDefinition, AgentRefused, AnswerSource, source_of
 from phronesis_contracts.catalog import TOOLS
 from phronesis_contracts.instructions import AgentProfile
@@ -27,19 +27,19 @@ _LINES = 400
 """Lines of a difference that are shown."""
 
 
-def check_definition(definition: AgentDefinition, packaged: Mapping[str, Profile], role: Role) -> None:
+def check_definition(definition: AgentDefinition, packaged: Mapping[str, Profile], who: Principal) -> None:
     """Hold an agent to what there is, and to what the caller may do itself.
 
     Args:
         packaged: the packaged agents by name.
-        role: the caller's.
+        who: the caller.
 
     Raises:
         AgentRefused: it could not work so; `field` is what is at fault.
         Forbidden: the caller may not publish agents, or not use a tool that it lists.
     """
-    if role not in EDITORS:
-        raise Forbidden(f"role {role} may not publish agents")
+    if not who.writes_as(EDITORS):
+        raise Forbidden(f"{who.rights} may not publish agents")
     if definition.name in packaged:
         raise AgentRefused(f"{definition.name} is a packaged agent; choose another name", field="name")
     base = packaged.get(definition.base)
@@ -48,10 +48,10 @@ def check_definition(definition: AgentDefinition, packaged: Mapping[str, Profile
             f"there is no packaged agent {definition.base}; there are {', '.join(sorted(packaged))}", field="based_on"
         )
     if definition.tools is not None:
-        _check_tools(definition, packaged, role)
+        _check_tools(definition, packaged, who)
 
 
-def _check_tools(definition: AgentDefinition, packaged: Mapping[str, Profile], role: Role) -> None:
+def _check_tools(definition: AgentDefinition, packaged: Mapping[str, Profile], who: Principal) -> None:
     calling = sorted(name for name, one in packaged.items() if PURPOSE in one.prompts)
     if definition.base not in calling:
         detail = f"an agent based on {definition.base} calls no tools; leave them out, or base it on {', '.join(calling)}"
@@ -60,8 +60,8 @@ def _check_tools(definition: AgentDefinition, packaged: Mapping[str, Profile], r
     tools = allowed_tools(lines)
     if unknown := [name for name in tools if name not in TOOLS]:
         raise AgentRefused(f"there are no such tools: {', '.join(unknown)}", field="tools")
-    if barred := [name for name in tools if role not in TOOLS[name].roles]:
-        raise Forbidden(f"role {role} may not use {', '.join(barred)}, and cannot let an agent use it", field="tools")
+    if barred := [name for name in tools if not TOOLS[name].open_to(who)]:
+        raise Forbidden(f"{who.rights} may not use {', '.join(barred)}, and cannot let an agent use it", field="tools")
     if definition.sources is not None:
         for name in tools:
             source = source_of(TOOLS[name])

@@ -100,7 +100,7 @@ class AgentHandlers:
         packaged = await self._packaged(call)
 
         def check(definition: contract.AgentDefinition) -> None:
-            check_definition(definition, packaged, call.who.role)
+            check_definition(definition, packaged, call.who)
 
         if request.dry_run:
             planned, wanted = plan_rollback(await self._agents.versions(call.who.tenant, request.name), request)
@@ -113,7 +113,7 @@ class AgentHandlers:
         return self._changed(call, await self._agents.delete(call, request))
 
     async def _check(self, call: Call, definition: contract.AgentDefinition) -> None:
-        check_definition(definition, await self._packaged(call), call.who.role)
+        check_definition(definition, await self._packaged(call), call.who)
 
     async def _packaged(self, call: Call) -> dict[str, Profile]:
         await self._library.ready()

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from phronesis_bus import Bus, ask
-from phronesis_contracts import Internal, NotFound, Principal, Role, TooLarge
+from phronesis_contracts import Agent, Internal, NotFound, Principal, TooLarge
 from phronesis_contracts.constitution.lists import GET_NODE, READ_NODES, WALK_NODES, GetConstitutionNode, ReadNodes, WalkNodes
 from phronesis_contracts.constitution.maintenance import (
     CHANGED_SINCE,
@@ -78,7 +78,7 @@ async def _read_nodes(bus: Bus, who: Principal, ids: Sequence[str]) -> tuple[Con
 
 
 def _service_principal(tenant: str) -> Principal:
-    return Principal(tenant=tenant, user="memory", role=Role.MAESTRO)
+    return Principal(tenant=tenant, user="memory", agents=(Agent.MAESTRO,))
 
 
 _NODES_AT_ONCE = 200

@@ -52,7 +52,7 @@ class AnswerCache:
 
     def place(self, who: Principal, tool: str, arguments: str) -> AnswerSlot:
         """Where the answer to this question belongs. Callers of other rights have other places."""
-        rights = f"{who.role} {' '.join(sorted(who.scopes))}"
+        rights = f"{who.rights} {' '.join(sorted(who.scopes))}"
         return AnswerSlot((who.tenant, rights, tool, arguments), who.tenant, self._news(who.tenant)[0])
 
     def find(self, place: AnswerSlot) -> Any:

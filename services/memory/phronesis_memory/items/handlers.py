@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from phronesis_bus import Bus, Call, News, ask
-from phronesis_contracts import BadRequest, Internal, Principal, Role, TooLarge, memory
+from phronesis_contracts import Agent, BadRequest, Internal, Principal, TooLarge, memory
 from phronesis_contracts.deletions import ConversationDeleted
 from phronesis_contracts.orchestrator import TurnEndedNews, TurnStatus
 from phronesis_contracts.twin import EXPAND, NODES, ChangedNode, Expand, Neighbour, Node, NodeChanged, NodeKeys
@@ -173,5 +173,5 @@ class BusGraph:
 
     async def nodes(self, tenant: str, keys: Sequence[str]) -> tuple[Node, ...]:
         """An event acts for nobody, so memory asks for itself."""
-        who = Principal(tenant=tenant, user="memory", role=Role.MAESTRO)
+        who = Principal(tenant=tenant, user="memory", agents=(Agent.MAESTRO,))
         return (await ask(self._bus, who, NODES, NodeKeys(keys=tuple(keys)))).nodes

@@ -1,4 +1,4 @@
-"""Memories by scope: what a role may recall, what a maestro keeps, and the items that hold them, which no graph knows."""
+"""Memories by scope: what a caller may recall, what a maestro keeps, and the items that hold them, which no graph knows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from phronesis_postgres import Connection, Database, write_news, write_once
 
 from ..embedding.queries import QueryVectors
 from ..ports import VectorIndex
-from ..values import MEMORY_KIND, Audience, Draft, Vector, is_storable, owner_of_scope, scope_for_role, shorten
+from ..values import MEMORY_KIND, Audience, Draft, Vector, find_scope, is_storable, owner_of_scope, shorten
 from .drafts import Drafter, draft_from_memory
 from .rows import lock_owner, remove_items, write_items
 
@@ -88,9 +88,9 @@ class ScopeHandlers:
 
 def _check_scope(who: Principal, name: str) -> memory.Scope:
     try:
-        return scope_for_role(who.role, name)
+        return find_scope(who, name)
     except Forbidden:
-        log.warning("blocked: role %s asked for memories of the scope %s", who.role, name)
+        log.warning("blocked: %s asked for memories of the scope %s", who.rights, name)
         raise
 
 

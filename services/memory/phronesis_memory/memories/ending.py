@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from phronesis_bus import Bus, Call, audit_entry, serve, work_in_background
-from phronesis_contracts import BadRequest, Nothing, Principal, Role
+from phronesis_contracts import Agent, BadRequest, Nothing, Principal, Role
 from phronesis_contracts.deletions import AGED_DROP, USER_DATA, USER_ERASE, Aged, DropAged, PartErased, UserData
 from phronesis_contracts.memory import ITEMS_FORGOTTEN, ItemKind, ItemsForgotten, Scope
 from phronesis_contracts.service import AUDITED
@@ -145,7 +145,7 @@ class Ending:
             await self._removing.remove(connection, tenant, owner, rows)
             if ids:
                 entry = {"items": len(ids), "facts": len(behind)}
-                who = Principal(tenant=tenant, user=_ACTOR, role=Role.MAESTRO)
+                who = Principal(tenant=tenant, user=_ACTOR, role=Role.MEMBER, agents=(Agent.MAESTRO,))
                 await write_news(connection, SERVICE, tenant, AUDITED[SERVICE], audit_entry(who, action, entry))
         self._wake()
         await self._vectors.settle(tenant, [*ids, *behind])

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from phronesis_contracts import Message, Principal, Role, Tool
+from phronesis_contracts import Agent, Message, Principal, Tool
 from phronesis_contracts.agents import MAX_TOOL_CALLS, AnswerSource, source_of
 from phronesis_contracts.episodes import MEMORY_QUERY_TOOL
 from phronesis_contracts.instructions import RETRIEVE_INSTRUCTIONS_TOOL, AgentProfile, RetrieveInstructions
@@ -29,7 +29,7 @@ _OPEN = (Scope.PERSONAL, Scope.DEPARTMENTAL, Scope.MINISTRY)
 """Scopes that a model may name; `global` is reached by the memory service's own fallback."""
 _READS = (RECALL_MEMORY_TOOL, RETRIEVE_INSTRUCTIONS_TOOL, READ_CYPHER_TOOL, MEMORY_QUERY_TOOL)
 """What every agent of this kind reads with; `memory_query` is on no agent's list, and none goes without it."""
-_ALL_SCOPES = frozenset({Role.MAESTRO, Role.ADMIN})
+_ALL_SCOPES = frozenset({Agent.MAESTRO})
 
 
 class BadArguments(ValueError):
@@ -118,14 +118,14 @@ def max_calls(agent: AgentProfile) -> int:
 
 def build_toolbox(agent: AgentProfile, who: Principal, listed: Mapping[str, Tool[Any, Any]] = NONE) -> Toolbox:
     """The tools that this agent may use for this caller: those of its loop that its own list and sources leave it, less what
-    the caller's role may not call.
+    the caller may not call.
 
-    The role is the caller's, from the token; no text and no argument can change it.
+    The caller's rights come from its token; no text and no argument can change it.
     """
     keeps = KEEPS in agent.stages
     wanted = (*_READS, *((KEEP_MEMORY_TOOL,) if keeps else ()))
-    scopes = tuple(Scope) if keeps and who.role in _ALL_SCOPES else _OPEN
-    tools = {tool.name: tool for tool in wanted if who.role in tool.roles and may_use(agent, tool)}
+    scopes = tuple(Scope) if keeps and who.acts_as(_ALL_SCOPES) else _OPEN
+    tools = {tool.name: tool for tool in wanted if tool.open_to(who) and may_use(agent, tool)}
     more = {legal_name(name): tool for name, tool in listed.items() if name not in tools}
     return Toolbox({**tools, **more}, tuple(scope.value for scope in scopes))
 

@@ -8,7 +8,7 @@ from uuid import UUID
 import asyncpg
 
 from phronesis_bus import audit_entry
-from phronesis_contracts import NotFound, Principal, Role
+from phronesis_contracts import NotFound, Principal
 from phronesis_contracts.approvals import (
     AnswerApproval,
     Approval,
@@ -132,7 +132,7 @@ class PostgresApprovals:
                 "SELECT * FROM approvals WHERE tenant = $1 AND ($2 OR user_id = $3) AND ($4::text IS NULL OR status = $4) "
                 "ORDER BY created_at DESC, id LIMIT $5",
                 who.tenant,
-                who.role is Role.ADMIN,
+                who.administers,
                 who.user,
                 query.status,
                 query.limit,
@@ -176,7 +176,7 @@ class PostgresApprovals:
 
 
 def _read_caller(who: Principal, id: UUID) -> tuple[UUID, str, bool, str]:
-    return id, who.tenant, who.role is Role.ADMIN, who.user
+    return id, who.tenant, who.administers, who.user
 
 
 async def _find_approval(connection: Connection, who: Principal, id: UUID) -> asyncpg.Record:

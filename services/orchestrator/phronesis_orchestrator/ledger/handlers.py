@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from phronesis_bus import Bus, Call, serve
-from phronesis_contracts import BadRequest, Role
+from phronesis_contracts import BadRequest
 from phronesis_contracts.ledger import (
     LIMITS_GET_TOOL,
     LIMITS_SET_TOOL,
@@ -29,12 +29,12 @@ class LedgerHandlers:
         """Sums of the tenant for an admin, of the caller for everybody else."""
         if request.since and request.until and request.since > request.until:
             raise BadRequest("`since` is after `until`", field="since")
-        mine = request if call.who.role is Role.ADMIN else request.model_copy(update={"user": call.who.user})
+        mine = request if call.who.administers else request.model_copy(update={"user": call.who.user})
         return await self._ledger.usage(call.who, mine)
 
     async def limits(self, call: Call, request: ListLimits) -> Limits:
         """All limits for an admin, those that bear on the caller for everybody else."""
-        return await self._ledger.limits(call.who, None if call.who.role is Role.ADMIN else call.who.user)
+        return await self._ledger.limits(call.who, None if call.who.administers else call.who.user)
 
     async def set_limit(self, call: Call, request: SetLimit) -> Limits:
         """Set or remove a limit; it holds here at once, and in other processes within seconds."""

@@ -135,13 +135,19 @@ class WindowUsage:
         return ContextUsage(rows=usage_rows(stats, count_schema_tokens(await self._tools(call.who))))
 
     async def _tools(self, who: Principal) -> tuple[str, ...]:
-        """The caller's tools: those of its agent's allow-list, or all of its role where its role has none."""
-        try:
-            listed = (await self._agent(who, who.role.value)).tools
-        except ServiceError as error:  # no agent of that name, or nobody there who would know it
-            log.info("the tools of %s are those of its role: %s", who.role, error.code)
-            listed = ()
-        return tuple(name for name in listed or sorted(TOOLS) if name in TOOLS and who.role in TOOLS[name].roles)
+        """The caller's tools: those of its agents' allow-lists, or all that an agent without one may use."""
+        if who.administers:
+            return tuple(sorted(TOOLS))
+        found: dict[str, None] = {}
+        for agent in who.agents:
+            try:
+                listed = (await self._agent(who, agent.value)).tools
+            except ServiceError as error:  # no agent of that name, or nobody there who would know it
+                log.info("the tools of %s are all that it may use: %s", agent, error.code)
+                listed = ()
+            names = (name for name in listed or sorted(TOOLS) if name in TOOLS and agent in TOOLS[name].agents)
+            found.update(dict.fromkeys(name for name in names if TOOLS[name].open_to(who)))
+        return tuple(found)
 
 
 def usage_rows(stats: SessionStats, schema_tokens: int) -> tuple[UsageRow, ...]:

@@ -348,8 +348,8 @@ class _LoadedPart(Generic[Value]):
 class Sessions:
     """Starts sessions.
 
-    What is kept of foundation and vision belongs to a tenant and a role, what is kept of a workload to a user and a role as
-    well, so that nobody is served what was loaded with another's rights.
+    What is kept of foundation and vision belongs to a tenant and to certain rights, what is kept of a workload to a user
+    as well, so that nobody is served what was loaded with another's rights.
     """
 
     def __init__(
@@ -417,7 +417,7 @@ class Sessions:
     async def _work(self, who: Principal) -> _LoadedPart[WorkloadAssessed]:
         calendar, request = await self._calendars.of(who), AssessWorkload()
         window = self._workload.window(calendar, request)
-        key = (who.tenant, who.user, who.role.value, str(calendar.version), window.first.isoformat())
+        key = (who.tenant, who.user, who.rights, str(calendar.version), window.first.isoformat())
         if (found := self._workloads.get(key)) is not None:
             return _LoadedPart(found, cached=True)
         with self._workloads.loading(key) as load:
@@ -455,7 +455,7 @@ def _stats(
 async def _part(
     kept: PartCache[Part[Node]], who: Principal, load: Callable[[Principal], Awaitable[Part[Node]]]
 ) -> _LoadedPart[Part[Node]]:
-    key = (who.tenant, who.role.value)
+    key = (who.tenant, who.rights)
     if (found := kept.get(key)) is not None:
         return _LoadedPart(found, cached=True)
     with kept.loading(key) as loading:

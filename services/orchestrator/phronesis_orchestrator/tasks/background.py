@@ -57,14 +57,14 @@ _OF_RULES: tuple[Tool[Any, Any], ...] = (
 
 
 def list_task_tools(agent: AgentProfile | None, who: Principal, *, rules: bool) -> dict[str, Tool[Any, Any]]:
-    """The tools of a task by name, always less what the caller's role may not call.
+    """The tools of a task by name, always less what the caller may not call.
 
     Args:
         agent: whose list counts where a model plans.
         rules: whether rules plan, which read with tools of their own.
     """
     listed = _OF_RULES if rules or agent is None else list_offered_tools(agent, who)
-    return {tool.name: tool for tool in listed if who.role in tool.roles and (agent is None or may_use(agent, tool))}
+    return {tool.name: tool for tool in listed if tool.open_to(who) and (agent is None or may_use(agent, tool))}
 
 
 class TaskCaller:
@@ -78,7 +78,7 @@ class TaskCaller:
         self._running = running
         self._plan = tuple(tools)
         self._table = risk_table(tools.values())
-        mine = {REMEMBER_TOOL.name: REMEMBER_TOOL} if running.claim.who.role in REMEMBER_TOOL.roles else {}
+        mine = {REMEMBER_TOOL.name: REMEMBER_TOOL} if REMEMBER_TOOL.open_to(running.claim.who) else {}
         self._box = Toolbox({legal_name(name): tool for name, tool in {**tools, **mine}.items()}, ())
 
     @property

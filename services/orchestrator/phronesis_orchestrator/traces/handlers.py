@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from phronesis_bus import Bus, Call, News, follow, serve
 from phronesis_bus.tracing import Tracing
-from phronesis_contracts import Internal, Message, Nothing, Principal, Role, Rpc, ServiceError
+from phronesis_contracts import Internal, Message, Nothing, Principal, Rpc, ServiceError
 from phronesis_contracts.answers import (
     TURN_REPLAY_TOOL,
     TURN_TRACE_TOOL,
@@ -236,7 +236,7 @@ class TraceHandlers:
 
     async def trace(self, call: Call, request: TraceOfTurn) -> AnswerTrace:
         """The whole trace of a turn of the caller; for an admin, of any turn of the tenant."""
-        found = await self._traces.recorded(call.who, request.turn_id, any_user=call.who.role is Role.ADMIN)
+        found = await self._traces.recorded(call.who, request.turn_id, any_user=call.who.administers)
         return await self._build_trace(found)
 
     async def replay(self, call: Call, request: ReplayTurn) -> Replayed:

@@ -309,7 +309,7 @@ class Vocabularies:
         Raises:
             ServiceError: the graph cannot be asked, and no earlier vocabulary is at hand.
         """
-        if who.role not in READERS:
+        if not who.acts_as(READERS):
             return None
         async with self._locks[hash(who.tenant) % _LOCKS]:
             kept = await self._current(who)

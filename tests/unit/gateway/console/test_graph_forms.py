@@ -7,15 +7,16 @@ from datetime import UTC, datetime
 
 import pytest
 
-from phronesis_contracts import BadRequest, Principal, Role
+from phronesis_contracts import BadRequest, Principal
 from phronesis_contracts.constitution.registry import TYPES, Layer
 from phronesis_contracts.constitution.values import ConstitutionNode
 from phronesis_contracts.constitution.writes import CREATE, UPDATE
 from phronesis_contracts.orchestrator import Problem
 from phronesis_gateway.console.constitution.pages import create_page, edit_page, form_values, read_form
 from tests.support.cases import for_each
+from tests.support.personas import Persona
 
-ANN = Principal(tenant="acme", user="ann", role=Role.MAESTRO)
+ANN = Principal(tenant="acme", user="ann", **Persona.MAESTRO.rights)
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 
 

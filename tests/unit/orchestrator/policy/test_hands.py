@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from phronesis_bus.tracing import Tracing
-from phronesis_contracts import Message, NotFound, Principal, Risk, Role, ServiceError, Tool, Unavailable
+from phronesis_contracts import Message, NotFound, Principal, Risk, ServiceError, Tool, Unavailable
 from phronesis_contracts.approvals import ApprovalStatus
 from phronesis_contracts.constitution.writes import DELETE_CONSTITUTION_NODE_TOOL, NodeDeletedForGood
 from phronesis_contracts.memory import KEEP_MEMORY_TOOL, RECALL_TOOL, REMEMBER_TOOL, KeptMemory, Recalled, Remembered
@@ -22,6 +22,7 @@ from phronesis_orchestrator.approvals.policy import TABLE, RiskRow, RiskTable, W
 from phronesis_orchestrator.models.reasoner import CallResult, Move, ToolCall
 from phronesis_orchestrator.settings import OrchestratorSettings
 from phronesis_orchestrator.turns.execution import JournalAway, Steps, TurnRun
+from tests.support.personas import Persona
 from tests.unit.orchestrator.fakes import FakeJournal, FakeNeighbours, FakeTurns, claim
 
 TOOLS: dict[str, Tool[Any, Any]] = {
@@ -67,7 +68,7 @@ class World:
     """A turn with its hands; `again()` is the next attempt at it."""
 
     def __init__(self, owners: dict[str, Any] | None = None, table: RiskTable = TABLE) -> None:
-        self.claim = claim("Delete it.", who=Principal(tenant="acme", user="ann", role=Role.ADMIN))
+        self.claim = claim("Delete it.", who=Principal(tenant="acme", user="ann", **Persona.ADMIN.rights))
         self.journal, self.turns = FakeJournal(), FakeTurns()
         self.neighbours = FakeNeighbours(owners={**OWNERS, **(owners or {})})
         self.table = table

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from phronesis_contracts import NotFound, Principal, Role
+from phronesis_contracts import NotFound, Principal
 from phronesis_contracts.catalog import TOOLS
 from phronesis_contracts.constitution.registry import Layer
 from phronesis_contracts.constitution.search import SEMANTIC_SEARCH, Hit, SearchStats, SemanticFound
@@ -19,6 +19,7 @@ from phronesis_orchestrator.approvals.policy import Ruling, judge
 from phronesis_orchestrator.conversations.history import PastMessage
 from phronesis_orchestrator.models.reasoner import Answer, Classification, Draft, Fault, Inquiry, Move, ToolCall, TurnContext
 from tests.support.counsel import node, profile
+from tests.support.personas import Persona
 from tests.unit.orchestrator.fakes import FakeConversations, FakeNeighbours, Stage, claim
 
 AGENT = "execute"
@@ -130,7 +131,7 @@ def test_there_is_an_order_for_every_tool_that_has_a_call_for_a_person() -> None
 @pytest.mark.req("V-089", "V-115")
 @pytest.mark.parametrize("channel", [CHANNELS[0], *(pytest.param(one, marks=pytest.mark.verify) for one in CHANNELS[1:])])
 async def test_a_model_that_obeys_every_injected_order_does_nothing_that_needs_a_person(channel: str) -> None:
-    ann = Principal(tenant="acme", user="ann", role=Role.ADMIN)
+    ann = Principal(tenant="acme", user="ann", **Persona.ADMIN.rights)
     reads = {TOOLS[name].rpc.subject for name in READS}
     for phrase in PHRASES:
         for tool in DANGEROUS:

@@ -10,13 +10,14 @@ from typing import Any
 from uuid import uuid4
 
 from phronesis_bus import Call, Metrics
-from phronesis_contracts import Principal, Role, ServiceError, Unavailable
+from phronesis_contracts import Principal, ServiceError, Unavailable
 from phronesis_contracts.constitution.lists import LIST_FOUNDATION, LIST_VISION, FoundationListed, VisionListed, VisionNode
 from phronesis_contracts.constitution.paths import DUE_WORK, DueFound
 from phronesis_contracts.constitution.values import ConstitutionLink, ConstitutionNode, ListStats, Mention
 from phronesis_orchestrator.sessions.calendar import Calendar, CalendarLookup, Occurrence, Window, WindowEvents
 from phronesis_orchestrator.sessions.start import Parts, Sessions
 from phronesis_orchestrator.sessions.workload import Workload
+from tests.support.personas import Persona
 
 MONDAY = datetime(2026, 11, 23, 9, 30, tzinfo=UTC)
 FOUNDATION = FoundationListed(
@@ -42,10 +43,10 @@ VISION = VisionListed(
 DUE = DueFound(total=2, by_status={"todo": 1, "in_progress": 1}, total_effort_hours=20.0)
 
 
-def caller(role: Role = Role.DISCUSS, **more: str) -> Call:
+def caller(role: Persona = Persona.DISCUSS, **more: str) -> Call:
     """A call of somebody in a tenant of their own."""
     stated = {"tenant": f"t-{uuid4().hex[:8]}", "user": "ann"} | more
-    return Call(Principal(role=role, **stated), "gateway")
+    return Call(Principal(**role.rights, **stated), "gateway")
 
 
 @dataclass

@@ -11,7 +11,7 @@ import pytest
 
 import phronesis_tokens as tokens
 from phronesis_bus import Call, News
-from phronesis_contracts import Role, TimedOut, Unavailable
+from phronesis_contracts import TimedOut, Unavailable
 from phronesis_contracts.constitution.lists import (
     LIST_FOUNDATION,
     LIST_VISION,
@@ -31,6 +31,7 @@ from phronesis_contracts.constitution.writes import ConstitutionChanged, NodeNew
 from phronesis_orchestrator.metrics import STARTS
 from phronesis_orchestrator.sessions import start as start_module
 from tests.support.logs import logged
+from tests.support.personas import Persona
 from tests.unit.orchestrator.sessions.fakes import DUE, FOUNDATION, VISION, Clock, Diary, Owners, Stage, at, caller
 
 THREE = (LIST_FOUNDATION, LIST_VISION, DUE_WORK)
@@ -126,8 +127,8 @@ async def test_nothing_of_the_other_layers_is_asked_for_or_told() -> None:
 
 
 @pytest.mark.req("O-252")
-@pytest.mark.parametrize("role", sorted(READERS))
-async def test_every_agent_may_begin_a_session(role: Role) -> None:
+@pytest.mark.parametrize("role", [Persona.ADMIN, *sorted(map(Persona, READERS))])
+async def test_every_agent_may_begin_a_session(role: Persona) -> None:
     found = await start(Stage(), caller(role))
     assert (found.warnings, len(found.foundation)) == ((), 2)
 
@@ -332,12 +333,12 @@ async def test_another_tenant_s_writes_drop_nothing() -> None:
 
 @pytest.mark.req("O-324")
 async def test_nothing_is_kept_for_another_tenant_or_for_other_rights_and_no_workload_for_another_user() -> None:
-    stage, ann = Stage(), caller(Role.DISCUSS)
+    stage, ann = Stage(), caller(Persona.DISCUSS)
     await start(stage, ann)
     for other, asked in (
-        (caller(Role.EXECUTE, tenant=ann.who.tenant), (2, 2, 2)),
-        (caller(Role.DISCUSS, tenant=ann.who.tenant, user="bob"), (2, 2, 3)),
-        (caller(Role.DISCUSS), (3, 3, 4)),
+        (caller(Persona.EXECUTE, tenant=ann.who.tenant), (2, 2, 2)),
+        (caller(Persona.DISCUSS, tenant=ann.who.tenant, user="bob"), (2, 2, 3)),
+        (caller(Persona.DISCUSS), (3, 3, 4)),
     ):
         await start(stage, other)
         assert stage.owners.times(*THREE) == asked

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from phronesis_contracts import NotFound, Principal, Role
+from phronesis_contracts import NotFound, Principal
 from phronesis_contracts.constitution.session import AskUsage, ContextUsage, SessionStats, StartSession, UsageRow
 from phronesis_contracts.constitution.values import READERS
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_orchestrator.sessions.handlers import WindowUsage, count_schema_tokens, usage_rows
+from tests.support.personas import Persona
 from tests.unit.orchestrator.fakes import PROFILE
 from tests.unit.orchestrator.sessions.fakes import Stage, caller
 
@@ -77,7 +78,7 @@ async def test_a_session_of_another_user_is_not_told_and_one_that_is_not_known_i
 
 @pytest.mark.req("O-331")
 async def test_schemas_are_those_of_the_agent_s_list_that_its_role_may_call() -> None:
-    stage, who = Stage(), caller(Role.DISCUSS)
+    stage, who = Stage(), caller(Persona.DISCUSS)
     of_its_list = await WindowUsage(stage.sessions, Agents(discuss=(*LISTED, "task.create.v1", "no.such.tool"))).usage(
         who, AskUsage()
     )
@@ -85,8 +86,8 @@ async def test_schemas_are_those_of_the_agent_s_list_that_its_role_may_call() ->
 
 
 @pytest.mark.req("O-331", "O-332")
-@pytest.mark.parametrize("role", sorted(READERS))
-async def test_without_a_list_they_are_those_of_the_role_within_the_reservation(role: Role) -> None:
+@pytest.mark.parametrize("role", [Persona.ADMIN, *sorted(map(Persona, READERS))])
+async def test_without_a_list_they_are_those_of_the_role_within_the_reservation(role: Persona) -> None:
     stage, who = Stage(), caller(role)
     found = await WindowUsage(stage.sessions, Agents()).usage(who, AskUsage())
     assert 5_000 < found.rows[1].used <= 15_000

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from phronesis_bus.tracing import Tracing
-from phronesis_contracts import Principal, Role, Unavailable
+from phronesis_contracts import Principal, Unavailable
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.memory import Remember, Remembered, RememberedItem
 from phronesis_contracts.orchestrator import Directive, TaskBudget, TaskOrder, TurnProgress
@@ -32,9 +32,10 @@ from phronesis_orchestrator.tasks.background import LOOKING_UP, PURPOSES, Backgr
 from phronesis_orchestrator.tasks.ports import Criticism, GoalKnowledge, Plan, Step, Strategy, Verdict, WrittenReport
 from phronesis_orchestrator.turns.execution import Steps, TurnRun
 from phronesis_orchestrator.turns.turn import Claim
+from tests.support.personas import Persona
 from tests.unit.orchestrator.fakes import FakeJournal, FakeNeighbours, claim, raised
 
-ANN = Principal(tenant="acme", user="ann", role=Role.MAESTRO)
+ANN = Principal(tenant="acme", user="ann", **Persona.MAESTRO.rights)
 PROMPTS = dict.fromkeys((*PURPOSES, LOOKING_UP), "x")
 NOVA = AgentProfile(agent="nova", version="1", loop="tools", stages=(), prompts=PROMPTS, tools=("survey_twin",))
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from phronesis_contracts import BadRequest, Role
+from phronesis_contracts import BadRequest
 from phronesis_contracts.episodes import RECORD_STRATEGY
 from phronesis_contracts.orchestrator import SubmitTurn, TaskBudget, TaskOrder
 from phronesis_contracts.tasks import NoPlan
@@ -18,6 +18,7 @@ from phronesis_orchestrator.tasks.ports import Strategy, goal_signature
 from phronesis_orchestrator.tasks.store import RememberedStrategies
 from phronesis_orchestrator.turns.run import Worker
 from phronesis_orchestrator.turns.turn import ENDING, Claim, attempt_limit, check_task_order, expiry_seconds
+from tests.support.personas import Persona
 from tests.unit.orchestrator.fakes import FakeNeighbours, ScriptedReasoner, Stage, claim, direct, reply
 
 from .stage import ANN, ScriptedPlanner, TaskStage, plan
@@ -99,7 +100,7 @@ async def test_tasks_take_no_more_slots_than_their_share() -> None:
 
 @pytest.mark.req("V-036")
 async def test_a_tool_that_the_callers_role_may_not_call_is_not_made_by_a_plan() -> None:
-    stage = TaskStage(ScriptedPlanner([plan("a")]), who=ANN.model_copy(update={"role": Role.EDITOR}))
+    stage = TaskStage(ScriptedPlanner([plan("a")]), who=ANN.model_copy(update=Persona.EDITOR.rights))
     with pytest.raises(NoPlan, match="unknown tool"):
         await stage.run()
     assert stage.made == []

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from phronesis_contracts import Principal, Role
+from phronesis_contracts import Principal
 from phronesis_contracts.ontology import VOCABULARY, EntityName, PropertyValues, ValueCount, Vocabulary
 from phronesis_contracts.twin import Level
 from phronesis_graph.twin.ontology_file import parse as parse_ontology
@@ -19,6 +19,7 @@ from phronesis_orchestrator.understanding.lexicon import Lexicon, VocabularyView
 from phronesis_orchestrator.understanding.plan import NO_FOCUS, AboutUser, Aggregate, Describe, Plan, Select, Unknown
 from phronesis_orchestrator.understanding.planner import understand
 from phronesis_orchestrator.understanding.reader import Vocabularies
+from tests.support.personas import Persona
 from tests.unit.orchestrator.fakes import FakeNeighbours
 
 ONTOLOGY = to_view(
@@ -235,9 +236,9 @@ def test_a_correction_never_names_what_the_caller_may_not_read() -> None:
     """The lexicon is the caller's: a role outside the readers gets none, and without one no word of the twin is known."""
     neighbours = FakeNeighbours(owners={VOCABULARY.subject: PAGE})
     of = Vocabularies(neighbours)
-    readers = Principal(tenant="acme", user="ann", role=Role.NOOR)
+    readers = Principal(tenant="acme", user="ann", **Persona.NOOR.rights)
     assert asyncio.run(of.lexicon(readers, languages()["en"])) is not None
-    outsider = readers.model_copy(update={"role": Role.EDITOR})
+    outsider = readers.model_copy(update=Persona.EDITOR.rights)
     lexicon = asyncio.run(of.lexicon(outsider, languages()["en"]))
     assert lexicon is None
     found = understand("What is the tonnage of Mergansar?", lexicon, NO_FOCUS, languages()["en"])

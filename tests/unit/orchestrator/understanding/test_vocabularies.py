@@ -5,14 +5,15 @@ from typing import Any
 import pytest
 
 from phronesis_bus import News
-from phronesis_contracts import Principal, Role, Unavailable
+from phronesis_contracts import Principal, Unavailable
 from phronesis_contracts.ontology import AskVocabulary, EntityName, OntologyView, Vocabulary
 from phronesis_contracts.twin import Level, NodeChanged
 from phronesis_orchestrator.understanding import reader as module
 from phronesis_orchestrator.understanding.language import languages
 from phronesis_orchestrator.understanding.reader import Vocabularies
+from tests.support.personas import Persona
 
-ANN = Principal(tenant="acme", user="ann", role=Role.NOOR)
+ANN = Principal(tenant="acme", user="ann", **Persona.NOOR.rights)
 OTHER = ANN.model_copy(update={"tenant": "other"})
 
 
@@ -92,7 +93,7 @@ async def test_an_older_vocabulary_serves_while_the_graph_is_away_and_without_on
 async def test_who_may_not_read_the_twin_gets_none_that_another_asked_for() -> None:
     vocabularies = Vocabularies(Graph("1"))
     await ids(vocabularies, ANN)
-    assert await vocabularies.lexicon(ANN.model_copy(update={"role": Role.EDITOR}), languages()["en"]) is None
+    assert await vocabularies.lexicon(ANN.model_copy(update=Persona.EDITOR.rights), languages()["en"]) is None
 
 
 async def test_pages_between_which_the_ontology_changed_are_read_again() -> None:

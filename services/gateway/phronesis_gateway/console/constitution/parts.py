@@ -37,8 +37,8 @@ def relationship_label(name: str) -> str:
 
 
 def may_write(who: Principal, layer: Layer) -> bool:
-    """Whether somebody's role may change nodes of a layer."""
-    return who.role in WRITERS[layer]
+    """Whether somebody may change nodes of a layer."""
+    return who.writes_as(WRITERS[layer])
 
 
 def format_value(value: Any) -> str:

@@ -154,7 +154,7 @@ _OUTSIDE = frozenset({TURN_GET_TOOL.name, SET_CALENDAR_TOOL.name})
 
 
 class NotOffered(Exception):
-    """A tool is needed that the agent, or its caller's role, does not have."""
+    """A tool is needed that the agent, or its caller's rights, do not have."""
 
     def __init__(self, tool: str) -> None:
         super().__init__(tool)
@@ -162,12 +162,12 @@ class NotOffered(Exception):
 
 
 def list_offered_tools(agent: AgentProfile, who: Principal) -> tuple[Tool[Any, Any], ...]:
-    """The tools of an agent for a caller: the agent's list, less what its sources bar and what the caller's role may not call.
+    """The tools of an agent for a caller: the agent's list, less what its sources bar and what the caller may not call.
 
-    The role is the caller's, from the token; no text and no argument can change it.
+    The caller's rights come from its token; no text and no argument can change it.
     """
     tools = (TOOLS[name] for name in agent.tools if name in TOOLS and name not in _OUTSIDE)
-    return tuple(tool for tool in tools if who.role in tool.roles and may_use(agent, tool))
+    return tuple(tool for tool in tools if tool.open_to(who) and may_use(agent, tool))
 
 
 async def reach_outside_tools(running: TurnRun, agent: AgentProfile) -> dict[str, Tool[Any, Any]]:
