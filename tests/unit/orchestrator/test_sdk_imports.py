@@ -29,7 +29,10 @@ def test_a_models_sdk_is_named_by_the_clients_of_models_alone() -> None:
 def test_the_import_rules_forbid_it_to_everybody_else() -> None:
     rules = (ROOT / ".importlinter").read_text().split("[importlinter:contract:")
     (contract,) = [rule for rule in rules if "forbidden_modules =\n    groq\n    openai\n" in rule]
-    packages = {path.name for path in ROOT.glob("*/*/phronesis*") if path.is_dir() and (path / "__init__.py").exists()}
+    folders = [
+        path for part in ("libs", "services", "deploy", "samples") for path in ROOT.glob(f"{part}/**/phronesis*/__init__.py")
+    ]
+    packages = {path.parent.name for path in folders}
     sources = contract.partition("source_modules =\n")[2].partition("forbidden_modules")[0].split()
     assert packages - set(sources) == {"phronesis_samples"} & packages
     allowed = re.findall(r"^    (\S+) -> ", contract, re.MULTILINE)
