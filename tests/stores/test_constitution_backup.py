@@ -29,7 +29,9 @@ async def stores(graph_server: GraphServer, tmp_path: Path) -> AsyncIterator[Sto
 
 async def test_a_tenants_graph_moves_whole_and_is_its_own_there(stores: Stores) -> None:
     old, new = Constitution(stores), Constitution(stores)
-    ids = {name: await old.node(name, **declared(kind), properties={"a": [1]}) for name, kind in TYPES.items()}
+    ids = {
+        name: await old.node(name, **declared(kind), properties={"a": [1]}, override="a sample") for name, kind in TYPES.items()
+    }
     await old.relate(ids["goal"], "SUPPORTED_BY", ids["vision"])
     await old.relate(ids["note"], "SPEAKS_OF", ids["human"])
     nodes, relationships = Records(), Records()

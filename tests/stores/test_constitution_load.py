@@ -43,7 +43,9 @@ def _joined(source: str, target: str, name: str = "SUPPORTED_BY") -> dict[str, s
 async def test_a_part_writes_what_the_single_tools_would(graph: Constitution) -> None:
     assert await graph.load(nodes=ONE_OF_EACH) == ConstitutionLoaded(created=len(TYPES))
     for given in ONE_OF_EACH:
-        alone = await graph.create(given["type"], **{k: v for k, v in given.items() if k not in ("id", "type")})
+        alone = await graph.create(
+            given["type"], **{k: v for k, v in given.items() if k not in ("id", "type")}, override="a copy"
+        )
         loaded = await graph.read(given["id"])
         assert loaded is not None
         ours, theirs = loaded.model_dump(mode="json"), alone.node.model_dump(mode="json")

@@ -136,6 +136,7 @@ def test_what_does_not_block_passes_once_it_is_named() -> None:
     assert caught.value.field == "acknowledge"
     assert "g-1" in caught.value.detail
     assert allow(found, ["g-2", "g-1"]) == {"acknowledged": ("g-1",), "overridden": ()}
+    assert allow(found, [], override=True) == {"acknowledged": (), "overridden": ("g-1",)}
 
 
 def test_those_that_block_come_first() -> None:

@@ -58,7 +58,7 @@ class NodeWrite(Asked):
     acknowledge: tuple[str, ...] = Field(default=(), max_length=20)
     """Ids of guardrails and principles that this goes against, knowingly."""
     override: str | None = Field(default=None, min_length=3, max_length=500)
-    """Why an admin breaks rules that block, for this write alone. It is audited. Nobody else may give a reason."""
+    """Why an admin breaks rules, those that block too, for this write alone. It is audited. Nobody else may give a reason."""
 
     @model_serializer(mode="wrap")
     def _as_given(self, told: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -104,7 +104,7 @@ class NodeWritten(Camel):
     acknowledged: tuple[str, ...] = ()
     """Rules that it goes against and that were acknowledged."""
     overridden: tuple[str, ...] = ()
-    """Rules that block and that an admin overrode for this write."""
+    """Rules that an admin overrode for this write."""
     enforced: bool | None = None
     """Of a guardrail: whether writes are held against it. One without a trigger, or that is not active, stops nothing."""
 

@@ -257,7 +257,7 @@ def allow(found: Sequence[RuleHit], acknowledged: Iterable[str], *, override: bo
     """Let through what breaks no rule but acknowledged or overridden ones, and return the ids of both as a result tells them.
 
     Args:
-        override: whether an admin gave a reason to break rules that block.
+        override: whether an admin gave a reason to break whatever rule it breaks.
 
     Raises:
         GuardrailHit: it breaks one that blocks, or one that was not named.
@@ -267,11 +267,11 @@ def allow(found: Sequence[RuleHit], acknowledged: Iterable[str], *, override: bo
     if blocking and not override:
         raise GuardrailHit(f"this is not allowed: {_cite(blocking)}")
     unnamed = [hit for hit in found if hit.severity != "block" and hit.rule.id not in named]
-    if unnamed:
+    if unnamed and not override:
         raise GuardrailHit(f"name in `acknowledge`, to do it all the same: {_cite(unnamed)}", field="acknowledge")
     return {
-        "acknowledged": tuple(hit.rule.id for hit in found if hit.severity != "block"),
-        "overridden": tuple(hit.rule.id for hit in blocking),
+        "acknowledged": tuple(hit.rule.id for hit in found if hit.severity != "block" and hit.rule.id in named),
+        "overridden": tuple(hit.rule.id for hit in (*blocking, *unnamed)),
     }
 
 
