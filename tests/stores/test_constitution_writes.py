@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 import pytest
 
 from phronesis_contracts import Conflict, Forbidden, KeyReused, NotFound
+from phronesis_contracts.constitution.insight import RuleHit
 from phronesis_contracts.constitution.registry import NODE_LABEL, TYPES, Layer, Lifecycle
 from phronesis_contracts.constitution.writes import GuardrailHit, NodeWritten, RegistryRefused
 from phronesis_graph.bolt.schema import INDEXES, KEY, Schema, constitution_statements
+from phronesis_graph.constitution.guardrails import Rule, RuleCache, Subject
+from phronesis_graph.constitution.store import BoltRules
 from phronesis_graph.settings import Dialect
 from tests.support.constitution_writes import Constitution, declared
 from tests.support.curators import Curators
@@ -407,6 +410,38 @@ async def test_a_rule_counts_from_its_writing_to_its_archiving(graph: Constituti
     assert not (await mind.check("gossip")).allowed
     await graph.delete(rule)
     assert (await mind.check("gossip")).allowed
+
+
+async def test_a_change_is_held_against_rules_in_words_whatever_words_it_uses(graph: Constitution) -> None:
+    rule = await graph.node("guardrail", title="Safe barn", trigger="open fire in the barn", severity="block")
+    task = await graph.node("task", title="Decorate the barn")
+    with pytest.raises(GuardrailHit) as caught:
+        await graph.update("task", task, metadata={"lights": ["an open f1re in the ba\u200brn"]})
+    assert rule in caught.value.detail
+    assert (await graph.update("task", task, title="Check that there is no open fire in the barn")).node.version == 2
+
+
+async def test_what_is_written_is_the_version_that_was_checked(graph: Constitution) -> None:
+    await graph.node("guardrail", trigger="open fire in the barn", severity="block")
+    task = await graph.node("task", title="Candles", description="for the guests")
+    checked: list[int] = []
+
+    class Overtaken(RuleCache):
+        """While the first change is checked, somebody else writes."""
+
+        async def find_hits(
+            self, rules: Iterable[Rule], of: Subject, changed: frozenset[str] | None = None
+        ) -> tuple[RuleHit, ...]:
+            checked.append(len(checked))
+            if len(checked) == 1:
+                await graph.update("task", task, description="an open fire in the barn", override="a drill")
+            return await super().find_hits(rules, of, changed)
+
+    slow = Constitution(graph.stores, graph.who, Overtaken(BoltRules(graph.stores.bolt, graph.stores.schema)))
+    with pytest.raises(GuardrailHit):
+        await slow.update("task", task, title="Supper")
+    assert len(checked) == 2
+    assert [node.title for node in await graph.nodes() if node.id == task] == ["Candles"]
 
 
 async def test_one_tenants_rules_are_not_anothers(graph: Constitution) -> None:

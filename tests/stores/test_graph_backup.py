@@ -18,11 +18,10 @@ from phronesis_graph.bolt.driver import Row
 from phronesis_graph.bolt.schema import LOCKS, NEWS
 from phronesis_graph.knowledge.store import StoreNames
 from phronesis_graph.twin.active import activate_packaged
-from phronesis_graph.twin.misfit_store import BoltMisfits
 from phronesis_graph.twin.ontology import Ontology
 from phronesis_graph.twin.ontology_file import load as ontology
 from phronesis_graph.twin.ontology_handlers import OntologyHandlers
-from phronesis_graph.twin.ontology_store import BoltOntologies
+from phronesis_graph.twin.ontology_store import BoltMisfits, BoltOntologies
 from phronesis_local.settings import Stores
 from phronesis_operations.format import Frame, pack, unpack
 from phronesis_operations.graph import GraphDump, GraphLoad, labels, to_json

@@ -34,9 +34,8 @@ from phronesis_contracts.twin import (
 from phronesis_graph.knowledge.store import StoreNames
 from phronesis_graph.twin.active import activate_packaged
 from phronesis_graph.twin.handlers import TwinHandlers
-from phronesis_graph.twin.misfit_store import BoltMisfits
 from phronesis_graph.twin.ontology_handlers import OntologyHandlers, UnfitNodes
-from phronesis_graph.twin.ontology_store import BoltOntologies
+from phronesis_graph.twin.ontology_store import BoltMisfits, BoltOntologies
 from tests.support.bus import somebody
 from tests.support.curators import Curators
 from tests.support.graph import Stores, joined, node, opened, ref

@@ -27,9 +27,8 @@ from .links.store import LOOK_UP, STEP, BoltLinkStore
 from .settings import Dialect
 from .twin.active import activate_packaged
 from .twin.handlers import QueryHandlers, ReasoningHandlers, TwinHandlers, VocabularyHandlers
-from .twin.misfit_store import BoltMisfits
 from .twin.ontology_handlers import OntologyHandlers
-from .twin.ontology_store import BoltOntologies
+from .twin.ontology_store import BoltMisfits, BoltOntologies
 from .twin.reasoning_store import BoltReasoning
 from .twin.store import BoltTwin
 from .twin.vocabulary_store import BoltVocabulary

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from phronesis_contracts import TooLarge, Unavailable
+from phronesis_contracts.constitution.insight import RuleHit
 from phronesis_contracts.constitution.registry import TYPES
 from phronesis_contracts.constitution.values import ConstitutionNode
 from phronesis_contracts.constitution.writes import GuardrailHit
 from phronesis_graph.constitution.guardrails import (
     Comparisons,
     Rule,
+    RuleCache,
     Subject,
+    Understanding,
     Words,
     allow,
-    find_hits,
-    find_stems,
     parse_trigger,
     rule_of_node,
     subject_of,
 )
+from phronesis_graph.constitution.meaning import Judge, Wording
 from tests.support.cases import for_each
 
 
@@ -33,10 +38,27 @@ def guardrail(text: str | None, severity: str = "high", id: str = "g-1", **more:
     return found
 
 
-def goes_off(text: str, *texts: str, **fields: Any) -> bool:
+class NoSource:
+    async def read(self, tenant: str) -> Sequence[ConstitutionNode]:
+        return ()
+
+
+class Literal:
+    """A judge who takes words for what they are."""
+
+    def because(self, wordings: Sequence[Wording], said: Mapping[str, Any]) -> list[str | None]:
+        return [f"it speaks of {one.text}" if one.text in str(said).casefold() else None for one in wordings]
+
+
+def find_hits(rules: Sequence[Rule], of: Subject, changed: frozenset[str] | None = None) -> tuple[RuleHit, ...]:
+    cache = RuleCache(NoSource(), Understanding(lambda: cast(Judge, Literal())))
+    return asyncio.run(cache.find_hits(rules, of, changed))
+
+
+def goes_off(text: str, **fields: Any) -> bool:
     found = parse_trigger(text)
-    assert found is not None
-    return found.because(Subject(fields, texts)) is not None
+    assert isinstance(found, Comparisons)
+    return found.because(Subject(fields, {})) is not None
 
 
 @for_each(
@@ -65,41 +87,17 @@ def test_a_trigger_compares_fields(text: str, fields: dict[str, Any], expected: 
     assert goes_off(text, **fields) is expected
 
 
-@pytest.mark.parametrize(
-    ("text", "written", "expected"),
-    [
-        ("Hiring without budget", "We hired two, and the budgets are gone", True),
-        ("Hiring without budget", "We hired two", False),
-        ("work on weekends", "Worked through the weekend", True),
-        ("Überstunden", "keine ÜBERSTUNDEN mehr", True),
-        ("naïve claims", "A naive claim", True),
-        ("share personal data", "data that is personal, to be shared", True),
-        ("cities", "one city", True),
-        ("spending > a lot", "Spend a lot on a lot", True),
-    ],
-)
-def test_a_trigger_in_words_wants_all_that_are_significant_in_whatever_form(text: str, written: str, expected: bool) -> None:
-    assert isinstance(parse_trigger(text), Words)
-    assert goes_off(text, written) is expected
-
-
 @pytest.mark.parametrize("text", ["", "   ", "of the and", "?!"])
 def test_a_trigger_that_says_nothing_never_goes_off(text: str) -> None:
     assert parse_trigger(text) is None
 
 
-@given(st.text(max_size=200), st.text(max_size=200))
-def test_any_text_is_a_trigger_or_none_and_is_never_run(text: str, written: str) -> None:
+@given(st.text(max_size=200))
+def test_any_text_is_a_trigger_or_none_and_is_never_run(text: str) -> None:
     found = parse_trigger(text)
     if found is not None:
-        assert found.because(Subject({}, (written,))) is None or isinstance(found, Words)
+        assert isinstance(found, Words | Comparisons)
         assert found.reads(frozenset()) is False
-
-
-@given(st.lists(st.sampled_from("hire hiring budget budgets cut cutting weekend night".split()), min_size=1, max_size=5))
-def test_words_go_off_on_a_text_that_holds_them_all(words: list[str]) -> None:
-    assert goes_off(" ".join(words), " ".join(reversed(words)).upper())
-    assert find_stems(" ".join(words)) == find_stems(", ".join(words).title())
 
 
 @pytest.mark.parametrize(
@@ -107,7 +105,7 @@ def test_words_go_off_on_a_text_that_holds_them_all(words: list[str]) -> None:
     [("block", True), ("Critical", True), ("high", True), ("medium", False), ("low", False), ("", False)],
 )
 def test_a_severe_rule_blocks_and_another_wants_to_be_named(severity: str, expected: bool) -> None:
-    assert guardrail("night", severity).blocks is expected
+    assert guardrail("gossip", severity).blocks is expected
 
 
 def test_a_principle_is_a_rule_where_its_bag_says_when_it_is_broken() -> None:
@@ -130,7 +128,7 @@ def test_what_blocks_is_refused_with_its_id_its_title_and_its_response() -> None
 
 
 def test_what_does_not_block_passes_once_it_is_named() -> None:
-    found = find_hits([guardrail("night", "low")], subject_of("task", {"title": "A night shift"}))
+    found = find_hits([guardrail("gossip", "low")], subject_of("task", {"title": "A gossip"}))
     with pytest.raises(GuardrailHit) as caught:
         allow(found, ["g-2"])
     assert caught.value.field == "acknowledge"
@@ -140,30 +138,82 @@ def test_what_does_not_block_passes_once_it_is_named() -> None:
 
 
 def test_those_that_block_come_first() -> None:
-    rules = [guardrail("night", "low", "a"), guardrail("night", "high", "b")]
-    found = find_hits(rules, subject_of(None, {}, "a night"))
+    rules = [guardrail("gossip", "low", "a"), guardrail("gossip", "high", "b")]
+    found = find_hits(rules, subject_of(None, {}, "a gossip"))
     assert [(hit.rule.id, hit.severity) for hit in found] == [("b", "block"), ("a", "acknowledge")]
 
 
 def test_a_change_is_asked_about_where_it_touches_what_a_rule_reads() -> None:
-    rules = [guardrail("night", id="words"), guardrail("effortHours > 40", id="hours")]
-    of = subject_of("task", {"title": "night", "effortHours": 45.0})
-    for changed, expected in ({"status"}, []), ({"title"}, ["words"]), ({"effortHours"}, ["hours"]), ({"dueDate"}, []):
+    rules = [guardrail("gossip", id="words"), guardrail("effortHours > 40", id="hours")]
+    of = subject_of("task", {"title": "gossip", "effortHours": 45.0})
+    for changed, expected in (
+        ({"status"}, []),
+        ({"title"}, ["words"]),
+        ({"effortHours"}, ["words", "hours"]),
+        ({"provenance"}, []),
+    ):
         assert [hit.rule.id for hit in find_hits(rules, of, frozenset(changed))] == expected
 
 
-@pytest.mark.parametrize("field", ["title", "summary", "description", "narrative", "properties"])
+@pytest.mark.parametrize("field", ["title", "summary", "description", "narrative", "properties", "metadata"])
 def test_words_are_looked_for_in_every_text_of_a_node(field: str) -> None:
-    content: dict[str, Any] = {"title": "x", field: {"note": "at night"} if field == "properties" else "at night"}
-    assert len(find_hits([guardrail("night")], subject_of("goal", content))) == 1
+    content: dict[str, Any] = {
+        "title": "x",
+        field: {"note": {"more": ["some gossip"]}} if field in ("properties", "metadata") else "some gossip",
+    }
+    assert len(find_hits([guardrail("gossip")], subject_of("goal", content))) == 1
 
 
 def test_lists_of_texts_are_texts() -> None:
     assert (
-        len(find_hits([guardrail("night")], subject_of("goal", {"title": "x", "successCriteria": ["by day", "by night"]}))) == 1
+        len(find_hits([guardrail("gossip")], subject_of("goal", {"title": "x", "successCriteria": ["by letter", "by gossip"]})))
+        == 1
     )
+
+
+def test_where_something_is_from_does_not_break_a_rule() -> None:
+    content = {"title": "x", "provenance": {"note": "gossip"}}
+    assert find_hits([guardrail("gossip")], subject_of("goal", content)) == ()
+
+
+@pytest.mark.parametrize("severity", ["block", "low"])
+def test_what_cannot_be_held_against_a_rule_in_words_is_refused_and_may_be_repeated(severity: str) -> None:
+    opened = []
+
+    def fail_once() -> Judge:
+        opened.append(1)
+        if len(opened) == 1:
+            raise OSError("no model")
+        return cast(Judge, Literal())
+
+    async def check() -> None:
+        cache = RuleCache(NoSource(), Understanding(fail_once))
+        rules, of = [guardrail("gossip", severity)], subject_of("task", {"title": "Gossip"})
+        with pytest.raises(Unavailable) as caught:
+            await cache.find_hits(rules, of)
+        assert caught.value.retry_after == 1
+        assert len(await cache.find_hits(rules, of)) == 1
+
+    asyncio.run(check())
+
+
+def test_without_a_rule_in_words_nothing_is_loaded() -> None:
+    def never() -> Judge:
+        raise AssertionError("loaded")
+
+    cache = RuleCache(NoSource(), Understanding(never))
+    found = asyncio.run(cache.find_hits([guardrail("effortHours > 40")], subject_of("task", {"title": "x", "effortHours": 41})))
+    assert len(found) == 1
 
 
 def test_a_rule_may_compare_type_and_layer() -> None:
     rules = [guardrail("layer = execution and type = decision")]
     assert [bool(find_hits(rules, subject_of(name, {}))) for name in TYPES] == [name == "decision" for name in TYPES]
+
+
+async def test_what_is_too_long_to_be_read_in_time_is_refused_and_takes_nobodys_turn() -> None:
+    cache = RuleCache(NoSource(), Understanding(lambda: cast(Judge, Literal())))
+    with pytest.raises(TooLarge):
+        await cache.find_hits(
+            [guardrail("night work")], subject_of("task", {"title": "T", "properties": {"log": "x " * 40_000}})
+        )

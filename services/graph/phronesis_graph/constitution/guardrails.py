@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import operator
 import re
 import time
-import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, TypeAlias
 
 from phronesis_bus import News
+from phronesis_contracts import Busy, TooLarge, Unavailable
 from phronesis_contracts.constitution.insight import RuleHit
-from phronesis_contracts.constitution.registry import TYPES, Kind
+from phronesis_contracts.constitution.registry import TYPES
 from phronesis_contracts.constitution.values import ConstitutionNode, Mention
 from phronesis_contracts.constitution.writes import ConstitutionChanged, GuardrailHit
+from phronesis_embedding import BATCH, MiniLm
 
+from .meaning import Judge, Vector, Wording, parse_wording
 from .ports import ConstitutionRules
+from .wording import WordNet
+
+log = logging.getLogger(__name__)
 
 _SIGNS: dict[str, Callable[[Any, Any], bool]] = {
     "<=": operator.le,
@@ -35,19 +42,8 @@ _COMPARISON = re.compile(
 _JOINT = re.compile(r"(and|&&)(?=\s)", re.IGNORECASE)
 _MOST = 10
 _LONGEST = 1_000
-_WORD = re.compile(r"\w+")
-_ENDINGS = ("ations", "ation", "ings", "ing", "ies", "ied", "ed", "es", "s", "ly", "y", "e")
-_STEM = 3
-"""Letters that a word keeps, whatever its ending."""
-TEXT_FIELDS = frozenset({"title", "summary", "description", "properties"}) | {
-    one.name for kind in TYPES.values() for one in kind.properties if one.kind in (Kind.TEXT, Kind.TEXTS)
-}
-"""Fields whose words count."""
-_STOP = frozenset(
-    "a an and any are as at be been before but by can do does done for from had has have if in into is it its may more must no"
-    " nor not of off on or our out over shall should so such than that the their them then there these they this those to too"
-    " under until up was we were when where which while who will with without would you your any all someone something".split()
-)
+_UNREAD = frozenset(("id", "type", "layer", "status", "version", "createdAt", "updatedAt", "provenance"))
+"""Fields whose words do not count: what the service says of a node, and where it is from."""
 
 
 @dataclass(frozen=True)
@@ -56,36 +52,19 @@ class Subject:
 
     fields: Mapping[str, Any]
     """As messages have them; `roi.total` is found inside `roi`, and what the type does not declare inside `properties`."""
-    texts: tuple[str, ...]
-
-    @cached_property
-    def stems(self) -> frozenset[str]:
-        return find_stems("\n".join(self.texts))
-
-
-class Trigger(Protocol):
-    """What a rule watches for."""
-
-    def because(self, subject: Subject) -> str | None:
-        """Why it goes off, or `None` where it does not."""
-
-    def reads(self, changed: frozenset[str]) -> bool:
-        """Whether a change of these fields could set it off."""
+    said: Mapping[str, Any]
+    """Whose words count, with the names of fields."""
 
 
 @dataclass(frozen=True)
 class Words:
-    """All of these words stand in the texts, in whatever form and order."""
+    """Somebody does what these words say; `Understanding` finds out."""
 
-    words: tuple[str, ...]
-
-    def because(self, subject: Subject) -> str | None:
-        there = subject.stems
-        return f"it speaks of {', '.join(self.words)}" if all(_cut_ending(word) in there for word in self.words) else None
+    wording: Wording
 
     def reads(self, changed: frozenset[str]) -> bool:
-        """Any text may hold a word."""
-        return bool(changed & TEXT_FIELDS)
+        """Whether a change of these fields could set it off: any may hold a word."""
+        return bool(changed - _UNREAD)
 
 
 @dataclass(frozen=True)
@@ -107,7 +86,7 @@ class Comparison:
         return f"{self.path} is {_format_value(found)} ({self.path} {self.sign} {_format_value(self.value)})" if hit else None
 
     def reads(self, changed: frozenset[str]) -> bool:
-        """Its own field alone sets it off, or the bag that holds it."""
+        """Whether a change of these fields could set it off: its own alone, or the bag that holds it."""
         return bool(changed & {self.path.split(".")[0], "properties"})
 
 
@@ -122,8 +101,12 @@ class Comparisons:
         return " and ".join(one for one in found if one) if all(found) else None
 
     def reads(self, changed: frozenset[str]) -> bool:
-        """Any of them may have been the last to hold."""
+        """Whether a change of these fields could set it off: any of them may have been the last to hold."""
         return any(part.reads(changed) for part in self.parts)
+
+
+Trigger: TypeAlias = Words | Comparisons
+"""What a rule watches for."""
 
 
 def parse_trigger(text: str) -> Trigger | None:
@@ -131,12 +114,8 @@ def parse_trigger(text: str) -> Trigger | None:
     text = text.strip()[:_LONGEST]
     if (parts := _parse_comparisons(text)) is not None:
         return Comparisons(parts)
-    words = tuple(dict.fromkeys(word for word in _WORD.findall(_fold(text)) if word not in _STOP))
-    return Words(words) if words else None
-
-
-def find_stems(text: str) -> frozenset[str]:
-    return frozenset(_cut_ending(word) for word in _WORD.findall(_fold(text)))
+    wording = parse_wording(text)
+    return Words(wording) if wording else None
 
 
 def _parse_comparisons(text: str) -> tuple[Comparison, ...] | None:
@@ -177,21 +156,6 @@ def _format_value(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)[:60]
 
 
-def _fold(text: str) -> str:
-    decomposed = unicodedata.normalize("NFKD", text.casefold())
-    return "".join(sign for sign in decomposed if not unicodedata.combining(sign))
-
-
-@lru_cache(maxsize=10_000)
-def _cut_ending(word: str) -> str:
-    """A word without its ending, so that its forms meet; whether that is a word of the language does not matter."""
-    for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= _STEM:
-            word = word[: -len(ending)]
-            break
-    return word[:-1] if len(word) > _STEM and word[-1] == word[-2] else word
-
-
 RULE_TYPES = ("guardrail", "principle")
 """Types whose nodes may be rules."""
 _BLOCKING = frozenset({"block", "critical", "high"})
@@ -206,10 +170,8 @@ class Rule:
     blocks: bool
     response: str | None
 
-    def hit(self, subject: Subject) -> RuleHit | None:
-        because = self.trigger.because(subject)
-        if because is None:
-            return None
+    def hit(self, because: str) -> RuleHit:
+        """What is said of a write that breaks it."""
         severity: Literal["block", "acknowledge"] = "block" if self.blocks else "acknowledge"
         return RuleHit(rule=self.mention, severity=severity, because=because, response=self.response)
 
@@ -233,24 +195,9 @@ def _mention_of(node: ConstitutionNode) -> Mention:
 def subject_of(type_name: str | None, content: Mapping[str, Any], *more: str) -> Subject:
     """What a node would say, for the rules to read."""
     kind = TYPES.get(type_name or "")
-    texts = [content.get(name) for name in ("title", "summary", "description")]
-    for one in kind.properties if kind else ():
-        value = content.get(one.name)
-        texts += value if one.kind is Kind.TEXTS and value else [value]
-    texts += (content.get("properties") or {}).values()
     known = {"type": kind.name, "layer": kind.layer.value} if kind else {}
-    return Subject({**content, **known}, (*more, *(text for text in texts if isinstance(text, str))))
-
-
-def find_hits(rules: Iterable[Rule], of: Subject, changed: frozenset[str] | None = None) -> tuple[RuleHit, ...]:
-    """The rules that something goes against, those that block first.
-
-    Args:
-        changed: fields that a change touches; a rule that reads none of them was answered when they were written.
-    """
-    asked = (one for one in rules if changed is None or one.trigger.reads(changed))
-    found = [hit for one in asked if (hit := one.hit(of)) is not None]
-    return tuple(sorted(found, key=lambda hit: hit.severity != "block"))
+    said = {name: value for name, value in content.items() if name not in _UNREAD}
+    return Subject({**content, **known}, {"text": more, **said})
 
 
 def allow(found: Sequence[RuleHit], acknowledged: Iterable[str], *, override: bool = False) -> dict[str, tuple[str, ...]]:
@@ -291,11 +238,93 @@ _SECONDS = 60.0
 """For which they are kept: news that drops them may be missed while the broker is away."""
 
 
+def open_judge() -> Judge:
+    """WordNet and the local model, in 0.5 seconds and more."""
+    model = MiniLm(threads=2)
+
+    def embed(texts: Sequence[str]) -> list[Vector]:
+        ordered = sorted(texts, key=len)  # batches hold texts of like lengths
+        found: dict[str, Vector] = {}
+        for at in range(0, len(ordered), BATCH):
+            some = ordered[at : at + BATCH]
+            found.update(zip(some, model.run([model.tokens(text) for text in some]), strict=True))
+        return [found[text] for text in texts]
+
+    return Judge(WordNet(), embed)
+
+
+_WAITING = 64
+"""Writes that may wait to be held against rules in words."""
+_LONGEST_WRITE = 60_000
+"""Characters of a write that is held against rules in words: some 8 seconds of a core (measured with 8 rules)."""
+_PATIENCE = 15.0
+"""Seconds that one of them may wait, the first one for the model to load as well."""
+
+
+class Understanding:
+    """Holds writes against rules in words, in a thread of its own that is started when first asked.
+
+    Args:
+        open_: makes the judge; tried again at the next write where it fails.
+    """
+
+    def __init__(self, open_: Callable[[], Judge] = open_judge) -> None:
+        self._open = open_
+        self._judge: Judge | None = None
+        self._thread: ThreadPoolExecutor | None = None
+        self._waiting = 0
+
+    async def because(self, wordings: Sequence[Wording], said: Mapping[str, Any]) -> list[str | None]:
+        """Why a write breaks each of some rules, or `None`.
+
+        Raises `Unavailable` (it cannot be told, so that nobody may write), `TooLarge` (it is longer than can be read in time).
+        """
+        if len(str(said)) > _LONGEST_WRITE:
+            raise TooLarge(f"a tenant with guardrails in words takes nodes of {_LONGEST_WRITE} characters at most")
+        if self._waiting >= _WAITING:
+            raise Busy("too many writes wait to be held against guardrails", retry_after=1)
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix="guardrails")
+        self._waiting += 1
+        work = asyncio.get_running_loop().run_in_executor(self._thread, self._work, wordings, said)
+        work.add_done_callback(self._done)
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                return await work
+        except Exception as error:  # whatever it is: what could not be checked is not let through
+            log.exception("a write could not be held against guardrails")
+            raise Unavailable("the write could not be held against the guardrails", retry_after=1) from error
+
+    def _done(self, _: object) -> None:
+        self._waiting -= 1
+
+    def _work(self, wordings: Sequence[Wording], said: Mapping[str, Any]) -> list[str | None]:
+        if self._judge is None:
+            self._judge = self._open()
+        return self._judge.because(wordings, said)
+
+
 class RuleCache:
-    def __init__(self, source: ConstitutionRules) -> None:
+    def __init__(self, source: ConstitutionRules, understanding: Understanding | None = None) -> None:
         self._source = source
+        self._understanding = understanding or Understanding()
         self._kept: dict[str, tuple[float, tuple[Rule, ...], tuple[Mention, ...]]] = {}
         self._dropped = 0
+
+    async def find_hits(self, rules: Iterable[Rule], of: Subject, changed: frozenset[str] | None = None) -> tuple[RuleHit, ...]:
+        """The rules that something goes against, those that block first.
+
+        Args:
+            changed: fields that a change touches; a rule that reads none of them was answered when they were written.
+
+        Raises `Unavailable`: a rule in words could not be held against it.
+        """
+        asked = [one for one in rules if changed is None or one.trigger.reads(changed)]
+        wordings = list(dict.fromkeys(one.trigger.wording for one in asked if isinstance(one.trigger, Words)))
+        told = dict(zip(wordings, await self._understanding.because(wordings, of.said), strict=True)) if wordings else {}
+        reasons = [told[one.trigger.wording] if isinstance(one.trigger, Words) else one.trigger.because(of) for one in asked]
+        found = [one.hit(reason) for one, reason in zip(asked, reasons, strict=True) if reason is not None]
+        return tuple(sorted(found, key=lambda hit: hit.severity != "block"))
 
     async def of(self, tenant: str) -> tuple[Rule, ...]:
         """The rules of a tenant. Raises `Unavailable`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -12,7 +12,7 @@ from uuid import uuid4
 from phronesis_bus import Call, audit_entry
 from phronesis_contracts import Conflict, Forbidden, Message
 from phronesis_contracts.constitution import writes
-from phronesis_contracts.constitution.insight import CheckPolicy, PolicyChecked
+from phronesis_contracts.constitution.insight import CheckPolicy, PolicyChecked, RuleHit
 from phronesis_contracts.constitution.maintenance import RESTORE_GRAPH, GraphRestored, RestoreGraph
 from phronesis_contracts.constitution.registry import RELATIONSHIPS, TYPES, Layer, Lifecycle, NodeType, lifecycle_of
 from phronesis_contracts.constitution.values import ConstitutionLink, ConstitutionNode
@@ -21,7 +21,7 @@ from phronesis_contracts.orchestrator import Audited
 
 from ..bolt.writes import digest
 from ..twin.ports import AuditRefusal
-from .guardrails import RULE_TYPES, Rule, RuleCache, allow, find_hits, rule_of_node, subject_of
+from .guardrails import RULE_TYPES, Rule, RuleCache, Subject, allow, rule_of_node, subject_of
 from .load_store import BoltLoads
 from .ports import Ends, Order
 from .records import format_time, node_content, normalize_value
@@ -59,9 +59,8 @@ class NodeHandlers:
         node = build_node(kind, request.id or str(uuid4()), content, now, now, 1)
         rules = await self._rules(call, kind)
         async with self._entered(call, name, given):
-            broken = allow(
-                find_hits(rules, subject_of(kind.name, content)), request.acknowledge, override=request.override is not None
-            )
+            found = await self._ruling.find_hits(rules, subject_of(kind.name, content))
+            broken = allow(found, request.acknowledge, override=request.override is not None)
         embedding = _embedding_state(kind, set(kind.text))
         result = NodeWritten(node=node, changed=named, embedding_state=embedding, enforced=_is_enforced(node), **broken)
         order = Order(call, tool_digest(name, request), request.request_id)
@@ -103,19 +102,25 @@ class NodeHandlers:
         _check_override(call, request)
         given = request.model_dump(by_alias=True)
         rules = await self._rules(call, kind)
+        checked: dict[int, Sequence[RuleHit]] = {}
 
         def decide(node: ConstitutionNode) -> NodeWritten:
             _check_expected(node, kind, request)
             check_writer(call.who, node.layer)
-            return _change_node(node, {**(fields or {}), **node_fields(given)}, rules, request)
+            return _change_node(node, {**(fields or {}), **node_fields(given)}, rules, checked, request)
 
         def entry(result: NodeWritten) -> Audited:
             made = {"changed": result.changed, "version": result.node.version, **_overridden(result)}
             return audit_entry(call.who, name, {**given, **made})
 
         async with self._entered(call, name, given):
-            result = await self._nodes.change(Order(call, tool_digest(name, request)), request.id, decide, entry)
-        return self._written(call, result)
+            order = Order(call, tool_digest(name, request))
+            for _ in range(_TRIES):
+                try:
+                    return self._written(call, await self._nodes.change(order, request.id, decide, entry))
+                except _Unchecked as asked:
+                    checked[asked.version] = await self._ruling.find_hits(rules, asked.subject, asked.changed)
+        raise Conflict("it is written too often to be held against the guardrails", field="version")
 
     async def _rules(self, call: Call, kind: NodeType | None) -> tuple[Rule, ...]:
         if kind is not None and kind.layer is Layer.FOUNDATION:
@@ -169,8 +174,24 @@ def _check_expected(node: ConstitutionNode, kind: NodeType | None, request: writ
         raise Conflict(f"it has version {node.version} by now, and not {request.version}", field="version")
 
 
+_TRIES = 5
+"""Versions of a node that one change is checked on at most."""
+
+
+class _Unchecked(Exception):
+    """A change has not been held against the rules yet, which takes too long for a transaction; nothing was written."""
+
+    def __init__(self, version: int, subject: Subject, changed: frozenset[str]) -> None:
+        super().__init__("not held against the rules yet")
+        self.version, self.subject, self.changed = version, subject, changed
+
+
 def _change_node(
-    node: ConstitutionNode, given: Mapping[str, Any], rules: tuple[Rule, ...], request: writes.NodeWrite
+    node: ConstitutionNode,
+    given: Mapping[str, Any],
+    rules: tuple[Rule, ...],
+    checked: Mapping[int, Sequence[RuleHit]],
+    request: writes.NodeWrite,
 ) -> NodeWritten:
     kind, before = TYPES[node.type], node_content(node)
     after = merge_content(kind, before, given)
@@ -178,8 +199,12 @@ def _change_node(
     embedding = _embedding_state(kind, set(changed))
     if not changed:
         return NodeWritten(node=node, embedding_state=embedding)
-    held_to = () if kind.layer is Layer.FOUNDATION else rules
-    found = find_hits(held_to, subject_of(kind.name, after), frozenset(changed))
+    found: Sequence[RuleHit] = ()
+    if rules and kind.layer is not Layer.FOUNDATION:
+        version = node.version or 0
+        if version not in checked:  # what is written then is what was checked: another version is checked again
+            raise _Unchecked(version, subject_of(kind.name, after), frozenset(changed))
+        found = checked[version]
     broken = allow(found, request.acknowledge, override=request.override is not None)
     now = datetime.now(UTC)
     new = build_node(kind, node.id, after, node.created_at or now, now, (node.version or 0) + 1)
@@ -356,6 +381,6 @@ class PolicyHandlers:
             if fields.get(one.name) is not None:
                 fields[one.name] = normalize_value(one, fields[one.name])
         of = subject_of(kind.name if kind else None, fields, request.text)
-        found = find_hits(await self._ruling.of(call.who.tenant), of)
+        found = await self._ruling.find_hits(await self._ruling.of(call.who.tenant), of)
         unenforced = await self._ruling.unenforced(call.who.tenant)
         return PolicyChecked(hits=found, allowed=all(hit.severity != "block" for hit in found), unenforced=unenforced)

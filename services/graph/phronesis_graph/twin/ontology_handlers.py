@@ -12,11 +12,10 @@ from phronesis_contracts.service import AUDITED
 
 from ..bolt.writes import SERVICE, news_id
 from .active import ActiveOntology
-from .misfit_store import BoltMisfits
 from .ontology import Ontology
 from .ontology_changes import compare, plan_checks
 from .ontology_file import parse
-from .ontology_store import BoltOntologies, NewVersion
+from .ontology_store import BoltMisfits, BoltOntologies, NewVersion
 from .vocabulary import to_view
 
 

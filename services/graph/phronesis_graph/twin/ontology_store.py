@@ -1,24 +1,25 @@
-"""Ontologies of tenants in the store: every version as its file, one of them active, each kept ready while it is used."""
+"""Ontologies of tenants in the store: every version as its file, one of them active; and what a new one no longer fits."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from zlib import crc32
 
 from phronesis_bus import Call, News, Sendable
 from phronesis_contracts import Conflict, NotFound
-from phronesis_contracts.ontology import MAX_VERSIONS, OntologyChanged, OntologyVersion
+from phronesis_contracts.ontology import MAX_VERSIONS, Misfit, OntologyChanged, OntologyVersion
 
 from ..bolt.driver import Bolt, Row, Transaction
 from ..bolt.schema import ONTOLOGIES, Schema
 from ..bolt.writes import Turns, take_turn, write_news
 from .active import ActiveOntology, activate
-from .ontology import Ontology
+from .ontology import NodeType, Ontology
+from .ontology_changes import Checks, Lost, is_blocking, levels_of, misfit_of
 from .ontology_file import parse
 
 MAX_ACTIVE = 100
@@ -237,3 +238,70 @@ class BoltOntologies:
     async def _make_active(self, transaction: Transaction, tenant: str, number: int, new: NewVersion) -> None:
         await transaction.rows(_SET_ACTIVE, key=_active_key(tenant), active=number)
         await write_news(transaction, new.news(number))
+
+
+_PAGE = 2_000
+"""Nodes read at once."""
+MOST_MISFITS = 200
+_UNDECLARED = "no longer declared: they stay in the store, and are found again once the type is declared again"
+_UNJOINED = "no longer declared between these types: they stay in the store, and no query walks them"
+
+
+class BoltMisfits:
+    """Reads a tenant's nodes page by page, in the order of their keys."""
+
+    def __init__(self, bolt: Bolt) -> None:
+        self._bolt = bolt
+
+    async def of(self, tenant: str, checks: Checks) -> tuple[Misfit, ...]:
+        """What does not fit, at most `MOST_MISFITS` of them; those that block come first. Raises `Unavailable`, `TimedOut`."""
+        found: list[Misfit] = []
+        for type in checks.gone:
+            if count := await self._count(f"MATCH (n:`{type}`) WHERE {_INSIDE} RETURN count(n) AS found", tenant, type):
+                found.append(Misfit(type=type, count=count, because=_UNDECLARED))
+        for kind in checks.types:
+            found += await self._of_type(tenant, kind)
+        for lost in checks.lost:
+            if count := await self._count(_lost_statement(lost), tenant, lost.type):
+                found.append(Misfit(type=lost.type, relationship=lost.relationship, count=count, because=_UNJOINED))
+        return tuple(sorted(found, key=lambda misfit: not misfit.blocking)[:MOST_MISFITS])
+
+    async def _of_type(self, tenant: str, kind: NodeType) -> Iterator[Misfit]:
+        counts: Counter[tuple[str | None, str, bool]] = Counter()
+        columns = "".join(f", n.`{name}`" for name in kind.properties)
+        statement = (
+            f"MATCH (n:`{kind.name}`) WHERE {_INSIDE} RETURN [n.key, n.level{columns}] AS values ORDER BY n.key LIMIT {_PAGE}"
+        )
+        bounds, levels = _key_range(tenant, kind.name), levels_of(kind)
+        while rows := await self._rows(statement, bounds):
+            for row in rows:
+                _, level, *values = row["values"]
+                if level not in levels:
+                    counts[None, f"they stand at {level}, which the type has not", False] += 1
+                for declared, value in zip(kind.properties.values(), values, strict=True):
+                    if value is not None and (why := misfit_of(declared, value)) is not None:
+                        counts[declared.name, why, is_blocking(declared, value)] += 1
+            bounds = {**bounds, "after": rows[-1]["values"][0]}
+        return (
+            Misfit(type=kind.name, property=name, count=count, because=why, blocking=blocking)
+            for (name, why, blocking), count in counts.items()
+        )
+
+    async def _count(self, statement: str, tenant: str, type: str) -> int:
+        [row] = await self._rows(statement, _key_range(tenant, type))
+        return int(row["found"])
+
+    async def _rows(self, statement: str, parameters: Row) -> list[Row]:
+        return await self._bolt.read(lambda transaction: transaction.rows(statement, **parameters))
+
+
+_INSIDE = "n.key > $after AND n.key < $before AND n.tenant = $tenant"
+
+
+def _key_range(tenant: str, type: str) -> Row:
+    # `0` is the character after `/`: between these two are the keys of the tenant's nodes of the type.
+    return {"tenant": tenant, "after": f"{tenant}/{type}/", "before": f"{tenant}/{type}0"}
+
+
+def _lost_statement(lost: Lost) -> str:
+    return f"MATCH (n:`{lost.type}`)-[r:`{lost.relationship}`]->() WHERE {_INSIDE} RETURN count(r) AS found"
