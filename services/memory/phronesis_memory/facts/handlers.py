@@ -26,7 +26,7 @@ from ..tracing import trace_handler
 from ..values import MEMORY_KIND, Audience, Draft, is_storable, owner_of_facts
 from ..words.analysis import stems
 from .corrections import find_correction, resolve
-from .decision import PREFERENCE_ORIGINS, Assertion, DraftsByText, Evidence, StoredFact, TextMissing
+from .decision import PREFERENCE_ORIGINS, Assertion, DraftsByText, Evidence, StoredFact, TextMissing, has_secret
 from .extraction import extract_statements, note_the_rest
 from .forgetting import PostgresForgettings
 from .imports import read_import
@@ -44,7 +44,6 @@ from .questions import (
     tells_change,
     without_past,
 )
-from .secrets import has_secret
 from .store import PostgresFacts
 from .wording import USER, words_to_user
 

@@ -13,9 +13,9 @@ from phronesis_contracts import BadRequest, Message
 from phronesis_contracts.facts import MAX_IMPORT_LINES, FactKind, Origin, Statement
 
 from ..values import is_storable
+from .decision import has_secret
 from .extraction import extract_statements
 from .predicates import NOTED
-from .secrets import has_secret
 
 
 class _LineContent(Message):
