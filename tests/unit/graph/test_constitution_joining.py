@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import product
 
 import pytest
@@ -77,11 +78,37 @@ def test_a_refusal_names_the_nearest_legal_choice(source: str, name: str, target
     assert hint in caught.value.detail
 
 
-@pytest.mark.parametrize(("given_", "meant"), [("SUPORTED_BY", "SUPPORTED_BY"), ("SERVE", "SERVES"), ("LEAD_TO", "LEADS_TO")])
-def test_a_misspelt_type_is_told_the_declared_one(given_: str, meant: str) -> None:
+@pytest.mark.parametrize(
+    ("source", "given_", "target", "hint"),
+    [
+        ("strategy", "SERVE", "goal", "did you mean SERVES?"),
+        ("decision", "LEAD_TO", "task", "did you mean LEADS_TO?"),
+        ("observation", "SERVE", "metric", "from a observation to a metric lead MEASURES"),
+        ("note", "ENFORCE_BY", "human", "no declared one leads from a note to a human"),
+    ],
+)
+def test_a_misspelt_type_is_told_what_the_registry_allows_between_its_ends(
+    source: str, given_: str, target: str, hint: str
+) -> None:
     with pytest.raises(RegistryRefused) as caught:
-        check_relationship_name(given_)
-    assert caught.value.detail.endswith(f"did you mean {meant}?")
+        check_ends(given_, TYPES[source], TYPES[target])
+    assert f"; {hint}" in caught.value.detail
+
+
+@given(st.sampled_from([name[:-1] for name in RELATIONSHIPS] + list(RELATIONSHIPS)), kinds, kinds)
+def test_no_hint_names_a_relationship_that_is_not_allowed_between_the_ends(
+    name: str, source: NodeType, target: NodeType
+) -> None:
+    try:
+        check_ends(name, source, target)
+    except RegistryRefused as refused:
+        hint = refused.detail.partition("; ")[2]
+    else:
+        return
+    turned = hint.endswith("leads the other way")
+    for hinted in set(re.findall(r"[A-Z_]{4,}", hint)):
+        ends = (target, source) if turned else (source, target)
+        assert RELATIONSHIPS[hinted].joins(*ends), (name, source.name, target.name, hint)
 
 
 @pytest.mark.req("O-351")

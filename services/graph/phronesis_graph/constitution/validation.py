@@ -163,19 +163,34 @@ _MISSPELT = 0.8
 
 
 def check_relationship_name(name: str) -> None:
-    """Let only plain, declared names reach a statement. Raises `RegistryRefused`: not in capitals, or nearly a declared one."""
+    """Let only plain names reach a statement. Raises `RegistryRefused`: it is not in capitals."""
     if not _PLAIN.fullmatch(name) or len(name) > _LONGEST_RELATIONSHIP:
         raise RegistryRefused("a relationship type is a name in capitals, such as SUPPORTED_BY", field="type")
-    if name not in registry.RELATIONSHIPS and (close := get_close_matches(name, registry.RELATIONSHIPS, n=1, cutoff=_MISSPELT)):
-        raise RegistryRefused(f"there is no relationship type {name}; did you mean {close[0]}?", field="type")
 
 
 def check_ends(name: str, source: registry.NodeType, target: registry.NodeType) -> None:
-    """Hold ends against the registry; an undeclared type joins any. Raises `RegistryRefused`, which names what would do."""
+    """Hold ends against the registry; an undeclared type joins any, unless it is nearly a declared one.
+
+    Raises `RegistryRefused`, which names what would do: nothing that the registry does not allow between these ends.
+    """
     kind = registry.RELATIONSHIPS.get(name)
-    if kind is None or kind.joins(source, target):
-        return
     there = ", ".join(registry.declared_types(source, target))
+    if kind is None:
+        close = get_close_matches(name, registry.RELATIONSHIPS, n=3, cutoff=_MISSPELT)
+        if close:
+            meant = next((one for one in close if registry.RELATIONSHIPS[one].joins(source, target)), None)
+            between = f"from a {source.name} to a {target.name}"
+            hint = (
+                f"did you mean {meant}?"
+                if meant
+                else f"{between} lead {there}"
+                if there
+                else f"no declared one leads {between}"
+            )
+            raise RegistryRefused(f"there is no relationship type {name}; {hint}", field="type")
+        return
+    if kind.joins(source, target):
+        return
     back = ", ".join(registry.declared_types(target, source))
     hint = f"{there} does" if there else f"{back} leads the other way" if back else _target_advice(name, source)
     raise RegistryRefused(f"{name} does not lead from a {source.name} to a {target.name}; {hint}", field="type")
