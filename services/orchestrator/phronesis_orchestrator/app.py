@@ -169,7 +169,9 @@ async def build(
     await serve_agents(bus, neighbours, reasoner)
     replay = build_replay_runner(reasoner, settings, bus.tracing, budgets, vocabularies)
     await serve_traces(bus, TraceHandlers(stores.traces, stores.ledger, neighbours, replay))
-    await serve_sessions(bus, neighbours, stores.calendars, seal, reader, relay.wake)
+    own_model = of_models.groq_api_key is not None or of_models.model_url is not None
+    model_window = of_models.context_tokens if own_model else None
+    await serve_sessions(bus, neighbours, stores.calendars, seal, reader, relay.wake, model_window)
     forgetting = Forgetting(stores.copies, BusStreams(bus), cognition.pasts, relay.wake)
     await serve_learning(bus, stores.unlearnt, forgetting, neighbours, reasoner, budgets)
     await serve_outside(bus, neighbours, stores.servers, seal, commands, relay.wake)

@@ -153,6 +153,8 @@ class ContextUsage(Camel):
 
     rows: tuple[UsageRow, ...]
     window: int = WINDOW
+    model_window: int | None = absent()
+    """Tokens that a prompt and its answer may have together when this installation asks its own model; absent without one."""
 
 
 class SetCalendar(Asked):

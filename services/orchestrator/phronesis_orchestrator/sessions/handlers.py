@@ -116,11 +116,12 @@ _CONVERSATION = WINDOW - SYSTEM_PROMPT - TOOL_SCHEMAS - SESSION_CONTEXT
 
 
 class WindowUsage:
-    """Tells what of the window is used."""
+    """Tells what of the window is used. `model_window`: tokens of the installation's own model, where it has one."""
 
-    def __init__(self, sessions: Sessions, agent: Agent) -> None:
+    def __init__(self, sessions: Sessions, agent: Agent, model_window: int | None = None) -> None:
         self._sessions = sessions
         self._agent = agent
+        self._model_window = model_window
 
     async def usage(self, call: Call, request: AskUsage) -> ContextUsage:
         """The components of the caller's session of that id, or of the last one. One that another process started, or that is
@@ -132,7 +133,8 @@ class WindowUsage:
         stats = self._sessions.of(call.who, request.session_id)
         if stats is None:
             stats = (await self._sessions.start(call, StartSession(session_id=request.session_id))).stats
-        return ContextUsage(rows=usage_rows(stats, count_schema_tokens(await self._tools(call.who))))
+        rows = usage_rows(stats, count_schema_tokens(await self._tools(call.who)))
+        return ContextUsage(rows=rows, model_window=self._model_window)
 
     async def _tools(self, who: Principal) -> tuple[str, ...]:
         """The caller's tools: those of its agents' allow-lists, or all that an agent without one may use."""
@@ -199,9 +201,20 @@ def _row(component: str, budget: int, used: int) -> UsageRow:
 
 
 async def serve_sessions(
-    bus: Bus, neighbours: BusNeighbours, calendars: Calendars, seal: Seal, reader: CalendarReader, wake: Callable[[], None]
+    bus: Bus,
+    neighbours: BusNeighbours,
+    calendars: Calendars,
+    seal: Seal,
+    reader: CalendarReader,
+    wake: Callable[[], None],
+    model_window: int | None = None,
 ) -> None:
-    """Wire them to the bus, and to the turns of this service. `calendars`: where calendars are kept."""
+    """Wire them to the bus, and to the turns of this service.
+
+    Args:
+        calendars: where calendars are kept.
+        model_window: tokens of the installation's own model, where it has one.
+    """
 
     async def send_request(who: Principal, rpc: Rpc[In, Out_], request: In, limit: float) -> Out_:
         return await ask(bus, who, rpc, request, timeout=limit)
@@ -212,7 +225,7 @@ async def serve_sessions(
     events = CalendarLookup(send_request, reader, seal)
     workload = Workload(send_request, calendars, events, now)
     sessions = Sessions(Parts(send_request), workload, calendars, bus.tracing.metrics)
-    usage = WindowUsage(sessions, neighbours.agent)
+    usage = WindowUsage(sessions, neighbours.agent, model_window)
     handlers = CalendarHandlers(calendars, events, seal, now, wake)
     await follow(bus, CONSTITUTION_CHANGED, sessions.on_constitution_changed, every_copy=True)
     bus.on_reconnect(sessions.forget)

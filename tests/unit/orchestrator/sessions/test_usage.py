@@ -92,3 +92,12 @@ async def test_without_a_list_they_are_those_of_the_role_within_the_reservation(
     found = await WindowUsage(stage.sessions, Agents()).usage(who, AskUsage())
     assert 5_000 < found.rows[1].used <= 15_000
     assert found.rows[5].remaining >= 130_000
+
+
+@pytest.mark.req("O-120")
+@pytest.mark.parametrize("tokens", [None, 16_000])
+async def test_the_window_of_the_installation_s_own_model_is_told_where_there_is_one(tokens: int | None) -> None:
+    stage = Stage()
+    found = await WindowUsage(stage.sessions, Agents(), tokens).usage(caller(), AskUsage())
+    assert found.model_window == tokens
+    assert ("modelWindow" in found.model_dump(by_alias=True)) is (tokens is not None)
