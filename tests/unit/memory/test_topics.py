@@ -156,11 +156,11 @@ def test_the_words_of_a_group_are_those_that_tell_it_apart() -> None:
     groups = {name: [f"We plan the {word} with {said}" for word in said.split()] for name, said in WORDS.items()}
     found = find_keywords(groups, 5)
     for name, said in WORDS.items():
-        assert len(set(found[name]) & set(said.split())) >= 4
+        assert len(set(" ".join(found[name]).split()) & set(said.split())) >= 4
 
 
 def test_a_word_of_one_text_alone_is_no_keyword() -> None:
-    found = find_keywords({"a": ["tea zebra", "tea cup", "tea cup"], "b": ["river", "river bank"]})
+    found = find_keywords({"a": ["tea zebra", "cup of tea", "tea in a cup"], "b": ["river", "river bank"]})
     assert found["a"] == ("tea", "cup")
 
 
@@ -172,7 +172,7 @@ async def test_topics_are_listed_with_their_nodes_and_words() -> None:
     assert listed.silhouette > 0.5
     for one in listed.topics:
         [name] = {mention.id.rstrip("0123456789") for mention in one.nodes}
-        assert set(one.keywords[:5]) <= set(WORDS[name].split())
+        assert set(" ".join(one.keywords[:5]).split()) <= set(WORDS[name].split())
         nodes = await topics.nodes(WHO, one.id, 500)
         assert (nodes.total, {mention.id.rstrip("0123456789") for mention in nodes.nodes}) == (8, {name})
         assert {id for id, topic in ground.vectors.topics.items() if topic == one.id} == {mention.id for mention in nodes.nodes}

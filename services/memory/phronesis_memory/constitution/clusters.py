@@ -10,11 +10,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from phronesis_embedding.wordnet import load_wordnet
+
+from ..words import analysis
 from ..words.analysis import stems
 from .ports import NodeFilter, NodeVector, NodeVectors
 
@@ -237,44 +241,146 @@ def pairs_above(points: Matrix, floor: float, most: int) -> list[tuple[int, int,
     return found
 
 
+def without_types(those: NodeMatrix) -> Matrix:
+    """The vectors without what the nodes of one type have in common: a topic is a subject, and a text names its type.
+
+    What few nodes have in common may as well be their subject, so the fewer they are, the less of it is taken away.
+    """
+    if not those.ids:
+        return those.points
+    types = np.asarray(those.types)
+    middle = those.points.mean(axis=0)
+    points: Matrix = those.points.copy()
+    for name in np.unique(types):
+        own = types == name
+        size = int(np.count_nonzero(own))
+        points[own] -= np.float32(size / (size + _FEW)) * (those.points[own].mean(axis=0) - middle)
+    return normalize_rows(points)
+
+
+_FEW = 6
+"""Nodes of a type of which half of what they have in common is taken away."""
+
 KEYWORDS = 8
 """Words of one topic."""
-_WORD = re.compile(r"[^\W\d_]{3,}(?:['’-][^\W\d_]+)*")
+_WORD = re.compile(r"[^\W\d_]{3,}(?:['’-](?!s\b)[^\W\d_]+)*")
 _SPREAD = 2
 """Texts of a group in which a word has to stand: what one text alone says is no topic."""
+_TITLE = 2
+"""How often a word of the first line, the title, counts."""
+_OF_VERB = 0.5
+"""Weight of a verb: what is spoken of is named by nouns."""
+_SHARE = 0.6
+"""Share of a word's texts in which it stands beside another, where the two are shown as one phrase."""
+_PLAIN_WORDS = frozenset(
+    map(
+        analysis.stem,
+        (
+            "one two three four five six seven eight nine ten twelve twenty thirty forty fifty sixty seventy eighty ninety "
+            "hundred first second last next new old every all any more less "
+            "most many much few year month week day today now always never often soon early late make made take keep get "
+            "give use need want plan like good better best well back still also just even per within without since until "
+            "instead because however must may might can will shall would could should let put set run come goes way thing lot "
+            "something nothing everything someone everyone nobody people part half whole least once twice already again yet "
+            "whether across along among around behind beside beyond toward via etc ein eine einen einem einer der die das den "
+            "dem des und oder nicht mit für von vom zum zur auf aus bei nach vor über unter wir uns unser unsere ist sind "
+            "wird werden haben hat sich als auch nur noch mehr jede jeder jedes alle wenn dass "
+            "durch sowie bis pro beim kann soll"
+        ).split(),
+    )
+)
+"""Words that name no subject, whatever they stand beside."""
 
 
 def find_keywords(groups: Mapping[str, Sequence[str]], most: int = KEYWORDS) -> dict[str, tuple[str, ...]]:
-    """For each group the words of its own, the most telling first; a word counts in its stem, shown as most often written."""
+    """For each group the words of its own, the most telling first.
+
+    A word counts in its stem, shown as most often written; two words that stand together whenever they are said are one phrase.
+
+    Args:
+        groups: the texts of each group; the first line of a text is its title.
+        most: keywords of a group.
+    """
     counted = {name: [_count_stems(text) for text in texts] for name, texts in groups.items()}
     totals = {name: sum((Counter(_stem_counts(text)) for text in texts), Counter()) for name, texts in counted.items()}
     everywhere = sum(totals.values(), Counter[str]())
     average = everywhere.total() / max(1, len(totals))
-    return {name: _best_keywords(counted[name], totals[name], everywhere, average, most) for name in groups}
+    found = {}
+    for name, texts in groups.items():
+        ranked = _best_keywords(counted[name], totals[name], everywhere, average, 2 * most)
+        found[name] = _join_phrases(ranked, texts)[:most]
+    return found
 
 
 def _best_keywords(
     texts: Sequence[Counter[tuple[str, str]]], own: Counter[str], everywhere: Counter[str], average: float, most: int
-) -> tuple[str, ...]:
+) -> list[tuple[str, str]]:
+    """Stems with the word that each is shown as."""
     spread = Counter(stem for text in texts for stem in {stem for stem, _ in text})
     written: dict[str, Counter[str]] = {}
     for text in texts:
         for (stem, word), count in text.items():
             written.setdefault(stem, Counter())[word] += count
+    verbs = load_wordnet()
     weights = {
-        stem: count / own.total() * math.log(1 + average / everywhere[stem])
+        stem: count
+        / own.total()
+        * math.log(1 + average / everywhere[stem])
+        * math.sqrt(spread[stem])
+        * (_OF_VERB if verbs.is_verb(_shown(written[stem])) else 1)
         for stem, count in own.items()
         if spread[stem] >= min(_SPREAD, len(texts))
     }
     ranked = sorted(weights, key=lambda stem: (-weights[stem], stem))[:most]
-    return tuple(min(written[stem].items(), key=lambda item: (-item[1], len(item[0]), item[0]))[0] for stem in ranked)
+    return [(stem, _shown(written[stem])) for stem in ranked]
+
+
+def _shown(written: Counter[str]) -> str:
+    return min(written.items(), key=lambda item: (-item[1], len(item[0]), item[0]))[0]
+
+
+def _join_phrases(ranked: Sequence[tuple[str, str]], texts: Sequence[str]) -> tuple[str, ...]:
+    shown = dict(ranked)
+    alone: Counter[str] = Counter()
+    together: Counter[tuple[str, str]] = Counter()
+    for text in texts:
+        for line in text.casefold().split("\n"):
+            said = [(found[0], (stems(found[0]) or [""])[0], found.span()) for found in _WORD.finditer(line)]
+            alone.update({one for _, one, _ in said} & set(shown))
+            together.update(
+                {
+                    (x, y)
+                    for (_, x, (_, end)), (_, y, (start, _)) in pairwise(said)
+                    if x in shown and y in shown and x != y and line[end:start] == " "
+                }
+            )
+    found: list[str] = []
+    used: set[str] = set()
+    for stem, word in ranked:
+        if stem in used:
+            continue
+        pairs = [
+            (count, pair)
+            for pair, count in together.items()
+            if stem in pair and not used & set(pair) and count >= _SPREAD and count >= _SHARE * max(alone[one] for one in pair)
+        ]
+        if pairs:
+            _, pair = max(pairs, key=lambda one: (one[0], one[1]))
+            used.update(pair)
+            found.append(" ".join(shown[one] for one in pair))
+        else:
+            used.add(stem)
+            found.append(word)
+    return tuple(found)
 
 
 def _count_stems(text: str) -> Counter[tuple[str, str]]:
     found: Counter[tuple[str, str]] = Counter()
-    for word in _WORD.findall(text.casefold()):
-        for stem in stems(word):
-            found[stem, word] += 1
+    for number, line in enumerate(text.casefold().split("\n")):
+        for word in _WORD.findall(line):
+            for one in stems(word):
+                if one not in _PLAIN_WORDS:
+                    found[one, word] += 1 if number else _TITLE
     return found
 
 

@@ -12,10 +12,20 @@ import numpy.typing as npt
 
 from phronesis_contracts import NotFound, Principal
 from phronesis_contracts.constitution.insight import Topic, TopicNodesFound, TopicsListed
-from phronesis_contracts.constitution.registry import Layer
+from phronesis_contracts.constitution.registry import TYPES, Layer
 from phronesis_contracts.constitution.values import Mention
 
-from .clusters import UNASSIGNED, Clustering, Matrix, NodeMatrix, cluster, find_keywords, gather_vectors, load_libraries
+from .clusters import (
+    UNASSIGNED,
+    Clustering,
+    Matrix,
+    NodeMatrix,
+    cluster,
+    find_keywords,
+    gather_vectors,
+    load_libraries,
+    without_types,
+)
 from .ports import FoundTopic, NodeFilter, NodeVectors, Structure, Texts, TopicMember, TopicRun, TopicStore
 from .semantic import mention
 
@@ -69,7 +79,7 @@ class Topics:
         async with self._finding:  # one at a time: each takes a whole core
             those = await gather_vectors(self._vectors, tenant, NodeFilter())
             await load_libraries()
-            clusters = await asyncio.to_thread(cluster, those.points)
+            clusters = await asyncio.to_thread(lambda: cluster(without_types(those)))
             texts: dict[str, str] = {}
             for at in range(0, len(those.ids), _TEXTS):
                 texts |= await self._texts.texts(tenant, those.ids[at : at + _TEXTS])
@@ -92,7 +102,7 @@ def build_topics(
     names = _topic_ids([frozenset(member.id for member in some) for some in members], [some[0].id for some in members], before)
     said = find_keywords(
         {
-            name: [_without_type_line(texts.get(member.id, "")) for member in some]
+            name: [_prose(texts.get(member.id, ""), member.type) for member in some]
             for name, some in zip(names, members, strict=True)
         }
     )
@@ -140,5 +150,19 @@ def _topic_ids(groups: Sequence[frozenset[str]], nearest: Sequence[str], before:
     return [names[place] for place in range(len(groups))]
 
 
-def _without_type_line(text: str) -> str:
-    return text.partition("\n")[2]
+_PLAIN_FIELDS = frozenset({"title", "summary", "description"})
+_TOLD = frozenset({"statement", "response", "narrative", "target", "reasoning", "rationale", "content"})
+"""Further fields that are told in sentences; the others hold figures, dates and kinds."""
+
+
+def _prose(text: str, type: str) -> str:
+    """What a node's text says in sentences, the title first: without its type, and without fields' names."""
+    kept = []
+    others = [name for name in TYPES[type].text if name not in _PLAIN_FIELDS] if type in TYPES else []
+    for line in text.split("\n")[1:]:
+        name = next((one for one in others if line.startswith(f"{one}: ")), None)
+        if name is None:
+            kept.append(line)
+        elif name in _TOLD and not line.startswith((f"{name}: {{", f"{name}: [")):
+            kept.append(line[len(name) + 2 :])
+    return "\n".join(kept)

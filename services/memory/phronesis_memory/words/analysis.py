@@ -42,6 +42,11 @@ def stems(text: str) -> list[str]:
     return [_stem(word[:_LONGEST]) for word in _WORD.findall(plain) if word not in _STOP]
 
 
+def stem(word: str) -> str:
+    """The stem of one word, a stop word too."""
+    return _stem(unicodedata.normalize("NFKC", word.casefold())[:_LONGEST])
+
+
 def count_words(text: str) -> Words:
     found = Counter(stems(text))
     return Words(dict(found), found.total())
