@@ -44,7 +44,7 @@ CONSISTENT = [
     ("Keep raw data private", "Keep raw data safe"),
     ("", "Never publish our data openly"),
 ]
-# Written apart from the rules, to see what they reach: opposites in other words are beyond them, and consistent pairs are safe.
+# Written apart from the rules, to see what they reach.
 FOREIGN = [
     ("Grow quickly, even at a loss", "Grow slowly and stay profitable"),
     ("All meetings are recorded", "No meeting is recorded"),
@@ -81,7 +81,7 @@ FOREIGN_CONSISTENT = [
 
 @pytest.mark.req("O-398")
 def test_of_pairs_in_anybodys_words_more_than_half_are_told_and_no_consistent_one() -> None:
-    assert sum(find_opposition(one, other) is not None for one, other in FOREIGN) >= 8
+    assert sum(find_opposition(one, other) is not None for one, other in FOREIGN) >= 10
     assert [pair for pair in FOREIGN_CONSISTENT if find_opposition(*pair)] == []
 
 
