@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import AwareDatetime, Field
 
 from ..errors import BadRequest, Conflict, Unavailable
-from ..messages import Message, Rpc
+from ..messages import Message, Nothing, Rpc
 from ..principal import ADMINISTRATORS_ALONE
 from ..tools import Risk, Tool
 from .registry import Layer
@@ -192,6 +192,12 @@ class ChangedNodes(Message):
     versions: dict[str, int]
 
 
+class ChangesCounted(Message):
+    """How many changes a tenant's graph has had: the `number` of the last one. 0 where there was none."""
+
+    number: int
+
+
 class WalkLinks(Message):
     """Every relationship, by the id of the node that it leads from and its own."""
 
@@ -230,6 +236,7 @@ BACKUP_RESTORE = Rpc("memory.v1.constitution.backup", BackupOrRestore, BackupDon
 RESTORE_GRAPH = Rpc("graph.v1.constitution.restore", RestoreGraph, GraphRestored, timeout=60.0, max_bytes=1_000_000)
 
 CHANGED_SINCE = Rpc("graph.v1.constitution.since", ChangedSince, ChangedNodes)
+COUNT_CHANGES = Rpc("graph.v1.constitution.changes", Nothing, ChangesCounted)
 WALK_LINKS = Rpc("graph.v1.constitution.walk.links", WalkLinks, LinksRead, timeout=10.0)
 
 EMBEDDINGS_TOOL = Tool(

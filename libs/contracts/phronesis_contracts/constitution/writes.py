@@ -178,6 +178,8 @@ class ConstitutionChanged(Message):
     relationships: tuple[LinkNews, ...] = Field(default=(), max_length=500)
     actor: str = ""
     """User of the caller."""
+    number: int = 0
+    """Which of its tenant's changes this is, without a gap; 0 where they were not counted yet."""
 
 
 _PYTHON: dict[Kind, Any] = {

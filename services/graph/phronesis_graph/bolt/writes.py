@@ -22,6 +22,10 @@ from .schema import LOCKS, NEWS, WRITES
 Out = TypeVar("Out", bound=Message)
 
 _TOUCH = f"MERGE (lock:{LOCKS} {{key: $key}}) SET lock.turns = coalesce(lock.turns, 0) + 1"
+_COUNTED = f"MATCH (lock:{LOCKS} {{key: $key}}) RETURN coalesce(lock.changes, 0) AS changes"
+_COUNT = (
+    f"MATCH (lock:{LOCKS} {{key: $key}}) SET lock.changes = coalesce(lock.changes, 0) + $more RETURN lock.changes AS changes"
+)
 _FIRST = f"MATCH (write:{WRITES} {{key: $key}}) RETURN write.arguments AS arguments, write.result AS result"
 _KEEP = f"CREATE (write:{WRITES} {{key: $key, arguments: $arguments, result: $result, at: $at}})"
 _ANNOUNCE = f"UNWIND $rows AS row CREATE (news:{NEWS}) SET news = row"
@@ -51,6 +55,12 @@ class Turns:
 async def take_turn(transaction: Transaction, name: str) -> None:
     """Begin a write of `name`: no two that were begun so both commit on what they read before the other's end."""
     await transaction.rows(_TOUCH, key=name)
+
+
+async def count_changes(transaction: Transaction, tenant: str, more: int = 0) -> int:
+    """How many changes there were of a tenant's constitution, with `more` that are written in this transaction, in its turn."""
+    rows = await transaction.rows(_COUNT, key=tenant, more=more) if more else await transaction.rows(_COUNTED, key=tenant)
+    return int(rows[0]["changes"]) if rows else 0
 
 
 async def first_result(transaction: Transaction, call: Call, arguments: str, output: type[Out]) -> Out | None:

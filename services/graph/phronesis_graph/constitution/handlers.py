@@ -8,9 +8,10 @@ from functools import partial
 
 from phronesis_bus import Bus, Call, Kind, Metric, News, follow, serve
 from phronesis_bus.streams import record_refusal
+from phronesis_contracts import Nothing
 from phronesis_contracts.constitution import insight, lists, maintenance, paths, writes
 from phronesis_contracts.constitution import paths as contract
-from phronesis_contracts.constitution.maintenance import ChangedNodes, ChangedSince, LinksRead, WalkLinks
+from phronesis_contracts.constitution.maintenance import ChangedNodes, ChangedSince, ChangesCounted, LinksRead, WalkLinks
 from phronesis_contracts.constitution.registry import TYPES
 
 from ..bolt.driver import Bolt
@@ -113,14 +114,17 @@ def _observe_algorithm(
 _MOST = 5_000
 
 
-class MemorySyncHandlers:
-    """Answers the memory service."""
+class SyncHandlers:
+    """Answers services that follow the graph."""
 
     def __init__(self, changes: BoltChanges, nodes: NodePages) -> None:
         self._changes, self._nodes = changes, nodes
 
     async def changed_since(self, call: Call, request: ChangedSince) -> ChangedNodes:
         return ChangedNodes(versions=await self._changes.since(call.who.tenant, request.at, request.types, _MOST))
+
+    async def count_changes(self, call: Call, request: Nothing) -> ChangesCounted:
+        return ChangesCounted(number=await self._changes.count(call.who.tenant))
 
     async def walk_links(self, call: Call, request: WalkLinks) -> LinksRead:
         after = (request.after_from, request.after)
@@ -136,8 +140,9 @@ async def serve_constitution(
     turn.subscribe(kept.changed)
     projections = await serve_walks(bus, bolt, engine)
     turn.subscribe(projections.changed)
-    asked = MemorySyncHandlers(BoltChanges(bolt, schema), BoltLists(bolt, schema))
+    asked = SyncHandlers(BoltChanges(bolt, schema), BoltLists(bolt, schema))
     await serve(bus, maintenance.CHANGED_SINCE, asked.changed_since)
+    await serve(bus, maintenance.COUNT_CHANGES, asked.count_changes)
     await serve(bus, maintenance.WALK_LINKS, asked.walk_links)
 
 

@@ -28,7 +28,7 @@ from phronesis_contracts.service import AUDITED
 
 from ..bolt.driver import Bolt, Row, Transaction
 from ..bolt.schema import Schema
-from ..bolt.writes import SERVICE, Out, Turns, news_id, write_news, write_once
+from ..bolt.writes import SERVICE, Out, Turns, count_changes, news_id, write_news, write_once
 from ..knowledge.store import StoreNames
 from .guardrails import RULE_TYPES
 from .ports import Ends, Order
@@ -105,12 +105,16 @@ async def announce(
     transaction: Transaction, tenant: str, audit: Audited, nodes: Sequence[NodeNews] = (), links: Sequence[LinkNews] = ()
 ) -> None:
     """Write the news of a write and its audit entry, in its transaction."""
-    most = max(len(nodes), len(links))
+    starts = range(0, max(len(nodes), len(links)), _OF_ONE_EVENT)
+    last = await count_changes(transaction, tenant, len(starts)) if starts else 0
     events = [
         ConstitutionChanged(
-            nodes=tuple(nodes[at : at + _OF_ONE_EVENT]), relationships=tuple(links[at : at + _OF_ONE_EVENT]), actor=audit.who
+            nodes=tuple(nodes[at : at + _OF_ONE_EVENT]),
+            relationships=tuple(links[at : at + _OF_ONE_EVENT]),
+            actor=audit.who,
+            number=number,
         )
-        for at in range(0, most, _OF_ONE_EVENT)
+        for number, at in enumerate(starts, last - len(starts) + 1)
     ]
     if (told := _events_of_write.get()) is not None:
         told += events
@@ -369,3 +373,8 @@ class BoltChanges:
         given = {"tenant": tenant, "at": format_time(at), "types": list(types), "limit": limit}
         rows: list[Row] = await self._bolt.read(lambda transaction: transaction.rows(_SINCE, **given))
         return {row["id"]: int(row["version"]) for row in rows}
+
+    async def count(self, tenant: str) -> int:
+        """How many changes there were of the tenant's graph. Raises `Unavailable`."""
+        await self._schema.declared()
+        return await self._bolt.read(lambda transaction: count_changes(transaction, tenant))

@@ -6,7 +6,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import phronesis_tokens as tokens
@@ -38,7 +38,7 @@ from phronesis_contracts.tools import legal_name, schema_of_input
 
 from ..turns.ports import BusNeighbours
 from .calendar import Calendar, CalendarLookup, CalendarReader, Calendars, Seal, parse_window
-from .start import FOUNDATION, VISION, WORK, Parts, Sessions
+from .start import FOUNDATION, VISION, WORK, Parts, Sessions, count_changes
 from .workload import Workload
 
 _DAY = 24
@@ -224,7 +224,8 @@ async def serve_sessions(
 
     events = CalendarLookup(send_request, reader, seal)
     workload = Workload(send_request, calendars, events, now)
-    sessions = Sessions(Parts(send_request), workload, calendars, bus.tracing.metrics)
+    changes = partial(count_changes, send_request)
+    sessions = Sessions(Parts(send_request), workload, calendars, bus.tracing.metrics, changes=changes)
     usage = WindowUsage(sessions, neighbours.agent, model_window)
     handlers = CalendarHandlers(calendars, events, seal, now, wake)
     await follow(bus, CONSTITUTION_CHANGED, sessions.on_constitution_changed, every_copy=True)

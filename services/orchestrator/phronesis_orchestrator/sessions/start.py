@@ -8,14 +8,14 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Generic, TypeVar
 from uuid import uuid4
 
 import phronesis_tokens as tokens
 from phronesis_bus import Call, Metrics, News
-from phronesis_contracts import Principal, ServiceError, Unavailable
+from phronesis_contracts import Nothing, Principal, ServiceError, Unavailable
 from phronesis_contracts.constitution.lists import (
     LIST_FOUNDATION,
     LIST_FOUNDATION_TOOL,
@@ -27,6 +27,7 @@ from phronesis_contracts.constitution.lists import (
     ListVision,
     VisionNode,
 )
+from phronesis_contracts.constitution.maintenance import COUNT_CHANGES
 from phronesis_contracts.constitution.registry import PARENTS, Layer, Lifecycle
 from phronesis_contracts.constitution.session import (
     AssessWorkload,
@@ -136,6 +137,8 @@ FOUNDATION, VISION, WORK = 15_000, 8_000, 2_000
 """Tokens of each part."""
 _PARTS_LIMIT = 3.0
 """Seconds that one list may take."""
+_COUNT_LIMIT = 1.0
+"""Seconds that the number of the last change may take."""
 _PAGES = 20
 """Pages of a list of the first version."""
 _HEAVY = ("properties", "metadata", "embedding", "provenance")
@@ -151,6 +154,15 @@ class Part(TrimmedPart[Node]):
     def parents(self) -> frozenset[str]:
         """Ids of the parents that are told."""
         return frozenset(one.id for node in self.nodes for one in getattr(node, "parents", None) or ())
+
+
+CountChanges = Callable[[Principal], Awaitable[int]]
+"""How many changes the graph of the caller's tenant has had. Raises the `ServiceError` that the graph answers with."""
+
+
+async def count_changes(ask: Ask, who: Principal) -> int:
+    """`CountChanges` by asking the graph."""
+    return (await ask(who, COUNT_CHANGES, Nothing(), _COUNT_LIMIT)).number
 
 
 class Parts:
@@ -325,6 +337,55 @@ class PartCache(Generic[Value]):
                 load.stale = True
 
 
+@dataclass
+class _Heard:
+    """Of one tenant: every change up to `upto` was heard, and those of `ahead`, whose news overtook others."""
+
+    upto: int
+    ahead: set[int] = field(default_factory=set)
+    more: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class HeardChanges:
+    """Which changes of tenants' graphs this process has had the news of, for tenants of which it keeps something."""
+
+    def __init__(self) -> None:
+        self._tenants: dict[str, _Heard] = {}
+
+    def add(self, tenant: str, number: int) -> None:
+        """The news of a change was dealt with."""
+        heard = self._tenants.get(tenant)
+        if heard is None or number <= heard.upto:
+            return
+        heard.ahead.add(number)
+        while heard.upto + 1 in heard.ahead:
+            heard.upto += 1
+            heard.ahead.remove(heard.upto)
+        heard.more.set()
+        heard.more = asyncio.Event()
+
+    async def reach(self, tenant: str, number: int, seconds: float) -> bool:
+        """Wait until the news of all changes up to `number` was dealt with.
+
+        Returns:
+            Whether it was. Where it was not, what is kept of the tenant has to go: the changes count as heard from now on.
+        """
+        heard = self._tenants.setdefault(tenant, _Heard(number))
+        try:
+            async with asyncio.timeout(seconds):
+                while heard.upto < number:
+                    await heard.more.wait()
+        except TimeoutError:
+            heard.upto = max(heard.upto, number)
+            heard.ahead = {one for one in heard.ahead if one > heard.upto}
+            return False
+        return True
+
+    def clear(self) -> None:
+        """Nothing is kept of any tenant any more."""
+        self._tenants.clear()
+
+
 log = logging.getLogger(__name__)
 
 
@@ -332,6 +393,8 @@ SAFETY = 600.0
 """Seconds after which a part is loaded anew, in case news of a write was lost."""
 _PARTS, _WORKLOADS, _SESSIONS = 200, 2_000, 5_000
 """Parts, workloads and sessions that are kept at most."""
+_NEWS_WAIT = 0.5
+"""Seconds that the news of a write may take until everything that is kept of its tenant is dropped instead."""
 _LIMIT = 7.0
 """Seconds that a part may take, with its second try and the first version of its list."""
 _NO_FOUNDATION: Part[ConstitutionNode] = Part((), (), 0)
@@ -350,6 +413,10 @@ class Sessions:
 
     What is kept of foundation and vision belongs to a tenant and to certain rights, what is kept of a workload to a user
     as well, so that nobody is served what was loaded with another's rights.
+
+    Args:
+        changes: what is kept is compared with, so that a session begins with all that was written before it.
+        clock: seconds that only grow.
     """
 
     def __init__(
@@ -359,20 +426,26 @@ class Sessions:
         calendars: Calendars,
         metrics: Metrics,
         clock: Callable[[], float] = time.monotonic,
+        changes: CountChanges | None = None,
     ) -> None:
         self._parts, self._workload, self._calendars, self._metrics, self._clock = parts, workload, calendars, metrics, clock
+        self._changes = changes
         self._foundations: PartCache[Part[ConstitutionNode]] = PartCache(_PARTS, SAFETY, clock)
         self._visions: PartCache[Part[VisionNode]] = PartCache(_PARTS, SAFETY, clock)
         self._workloads: PartCache[WorkloadAssessed] = PartCache(_WORKLOADS, SAFETY, clock)
         self._started: PartCache[SessionStats] = PartCache(_SESSIONS, float("inf"), clock)
+        self._heard = HeardChanges()
 
     async def start(self, call: Call, request: StartSession) -> SessionStarted:
-        """What a session begins with. A part that cannot be had is absent, and named in the warnings.
+        """What a session begins with, every write that was answered before included.
+
+        A part that cannot be had is absent, and named in the warnings.
 
         Raises:
             Unavailable: none of the parts could be had.
         """
         began = self._clock()
+        await self._hear_writes(call.who)
         foundation, vision, work = await asyncio.gather(
             _within("foundation", _part(self._foundations, call.who, self._parts.foundation)),
             _within("vision", _part(self._visions, call.who, self._parts.vision)),
@@ -408,11 +481,27 @@ class Sessions:
             self._visions.drop(news.tenant, lambda part: touches_vision(change, part.parents))
         if touches_work(change):
             self._workloads.drop(news.tenant)
+        self._heard.add(news.tenant, change.number)
 
     def forget(self) -> None:
         """Forget all parts: news may have been lost while the broker was away."""
         for kept in (self._foundations, self._visions, self._workloads):
             kept.clear()
+        self._heard.clear()
+
+    async def _hear_writes(self, who: Principal) -> None:
+        """See that nothing is kept of the caller's tenant that is older than a write of its graph."""
+        if self._changes is None:
+            return
+        try:
+            number = await self._changes(who)
+        except ServiceError as error:
+            log.warning("what is kept of a tenant may be older than its last write: %s", error.code)
+            return
+        if not await self._heard.reach(who.tenant, number, _NEWS_WAIT):
+            log.warning("the news of a write is late: what is kept of its tenant is loaded anew")
+            for kept in (self._foundations, self._visions, self._workloads):
+                kept.drop(who.tenant)
 
     async def _work(self, who: Principal) -> _LoadedPart[WorkloadAssessed]:
         calendar, request = await self._calendars.of(who), AssessWorkload()
