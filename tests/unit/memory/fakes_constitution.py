@@ -92,6 +92,23 @@ class ScriptedVectors:
         for one in self._chosen(chosen):
             yield one
 
+    async def worded(self, tenant: str, question: str, chosen: NodeFilter, limit: int) -> list[NodeHit]:
+        """Those whose title is the question."""
+        self._answer()
+        return [
+            NodeHit(id, one.type, one.layer, 0.0, self._updated(id))
+            for id, one in self.graph.nodes_by_id.items()
+            if one.title == question
+        ]
+
+    async def sample(self, tenant: str, most: int) -> tuple[list[Vector], int]:
+        """The first ones."""
+        return list(self.kept.values())[:most], len(self.kept)
+
+    async def caught_up(self, tenant: str) -> int:
+        """There was no change."""
+        return 0
+
     async def settled(self, tenant: str) -> None:
         """At once."""
         self.settlings += 1

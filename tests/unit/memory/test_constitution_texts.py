@@ -140,8 +140,13 @@ def test_memory_keeps_of_a_node_what_it_needs() -> None:
     assert (facts.body, facts.tokens) == ("task\nT\nD", 5)
 
 
-def test_a_short_text_goes_to_the_model_as_it_is_and_a_long_one_in_pieces_that_name_the_node() -> None:
+def test_a_short_text_goes_to_the_model_as_sentences_and_a_long_one_in_pieces_that_name_the_node() -> None:
     short, long = text("note", content="few words"), text("note", "Soil", content="A sentence of five words. " * 100)
-    assert split_text(short) == [short]
+    assert split_text(short) == ["T. content: few words."]
     assert len(split_text(long)) == 4
     assert all(part.startswith("note: Soil. ") for part in split_text(long))
+
+
+def test_the_model_is_not_given_the_type_and_the_figures_of_a_node() -> None:
+    told = text("guardrail", "Ask first", trigger="A gift.", response="Say no.", severity="block")
+    assert split_text(told) == ["Ask first. trigger: A gift. response: Say no."]

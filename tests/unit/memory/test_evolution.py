@@ -83,7 +83,7 @@ async def test_small_steps_that_add_up_are_one_finding_by_where_they_began() -> 
     ground = Ground()
     ground.add("v", "value", 1.0, title="Speed")
     edits = [version(2, title=("Honesty", "Candour"), drift=0.08), version(3, title=("Candour", "Speed"), drift=0.08)]
-    began = ScriptedEmbedder({"value\nHonesty": at_cosine(0.7)})
+    began = ScriptedEmbedder({"Honesty.": at_cosine(0.7)})
     [finding] = await drift(ground, ScriptedHistory(edits), began).report(WHO, None, frozenset(), 0.1, 50)
     assert (finding.node.id, finding.versions, finding.at.month) == ("v", 2, 3)
     assert finding.drift == pytest.approx(0.3, abs=1e-5)
@@ -94,7 +94,7 @@ async def test_steps_that_lead_back_are_no_drift_but_for_the_largest_of_them() -
     ground = Ground()
     ground.add("v", "value", 1.0, title="Honesty")
     edits = [version(2, title=("Honesty", "Candour"), drift=0.08), version(3, title=("Candour", "Honesty"), drift=0.08)]
-    began = ScriptedEmbedder({"value\nHonesty": at_cosine(1.0)})
+    began = ScriptedEmbedder({"Honesty.": at_cosine(1.0)})
     assert await drift(ground, ScriptedHistory(edits), began).report(WHO, None, frozenset(), 0.1, 50) == []
 
 

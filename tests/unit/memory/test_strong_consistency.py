@@ -22,7 +22,7 @@ def _vectors(told: list[bool]) -> ConstitutionVectors:
     async def settle_all(tenant: str) -> bool:
         return told.pop(0) if len(told) > 1 else told[0]
 
-    unused = dict.fromkeys(("nearest", "cosines", "scan", "state", "populating"))
+    unused = dict.fromkeys(("nearest", "worded", "cosines", "scan", "sample", "state", "populating"))
     index = SimpleNamespace(settle_all=settle_all, **unused)
     queue, following = SimpleNamespace(hurrying=_nothing), SimpleNamespace(catch_up=_nothing)
     parts: tuple[Any, ...] = (index, None, queue, following)

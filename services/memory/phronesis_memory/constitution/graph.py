@@ -8,10 +8,11 @@ from datetime import datetime
 from typing import Any
 
 from phronesis_bus import Bus, ask
-from phronesis_contracts import Agent, Internal, NotFound, Principal, TooLarge
+from phronesis_contracts import Agent, Internal, NotFound, Nothing, Principal, TooLarge
 from phronesis_contracts.constitution.lists import GET_NODE, READ_NODES, WALK_NODES, GetConstitutionNode, ReadNodes, WalkNodes
 from phronesis_contracts.constitution.maintenance import (
     CHANGED_SINCE,
+    COUNT_CHANGES,
     RESTORE_GRAPH,
     WALK_LINKS,
     ChangedSince,
@@ -51,6 +52,9 @@ class BusConstitutionGraph:
     async def changed_since(self, tenant: str, at: datetime) -> Mapping[str, int]:
         request = ChangedSince(at=at, types=_URGENT_TYPES)
         return (await ask(self._bus, _service_principal(tenant), CHANGED_SINCE, request)).versions
+
+    async def count_changes(self, tenant: str) -> int:
+        return (await ask(self._bus, _service_principal(tenant), COUNT_CHANGES, Nothing())).number
 
     async def restore(
         self,

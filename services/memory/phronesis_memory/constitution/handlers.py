@@ -34,6 +34,7 @@ from .ports import Bucket, ConstitutionGraph, History, LayerState, NodeFilter, N
 from .projection import ConstitutionVectors, GraphFollower, Regeneration
 from .queue import NodeQueue, NodeSchedule, select_runs
 from .search_handlers import Sources, serve_searches
+from .semantic import NoiseLevel
 from .store import NodeRecords, RecordReader, VectorAudit, VectorRestore
 
 
@@ -180,11 +181,12 @@ def assemble_constitution(
     )
 
 
-async def warm_up(nodes: PgNodeVectors, embedder: Embedder) -> None:
+async def warm_up(nodes: PgNodeVectors, embedder: Embedder, noise: NoiseLevel) -> None:
     """Ask once, so that the first question after the start is as quick as the next ones."""
     try:
         async with asyncio.timeout(_WARM_UP):
             await embedder.embed_queries(["what matters here"])
+            await noise.of()
             await nodes.warm()
     except (ServiceError, TimeoutError):
         log.warning("the vectors of the constitutional graph are not warm: a store or the model does not answer yet")
@@ -206,7 +208,8 @@ async def serve_constitution(
     opened = open_nodes(index, database, embedder.model, embedder.dimension, settings)
     nodes = await stack.enter_async_context(opened)
     bus.on_stop(stack.aclose)
-    await warm_up(nodes, embedder)
+    noise = NoiseLevel(embedder)
+    await warm_up(nodes, embedder, noise)
     bucket = Blobs(bus, BACKUPS)
     parts = assemble_constitution(
         database, embedder, BusConstitutionGraph(bus), bucket, settings, nodes, wake=wake, queries=queries, drift=drift
@@ -219,5 +222,6 @@ async def serve_constitution(
     await serve(bus, maintenance.EMBEDDINGS_TOOL, handlers.embeddings)
     await serve(bus, maintenance.REGENERATE_TOOL, handlers.regenerate, workers=2)
     await serve(bus, maintenance.BACKUP_RESTORE_TOOL, handlers.backup_restore, workers=2)
-    sources = Sources(parts.vectors, parts.history, parts.texts, parts.queries, embedder, database, BusStructure(bus))
+    structure = BusStructure(bus)
+    sources = Sources(parts.vectors, parts.history, parts.texts, parts.queries, embedder, database, structure, noise)
     await serve_searches(bus, sources, RetrievalSettings(), wake)

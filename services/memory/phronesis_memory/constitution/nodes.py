@@ -25,6 +25,10 @@ MAX_CHARACTERS = 6_000
 """Characters of a text."""
 _PLAIN = frozenset({"title", "summary", "description"})
 """Fields that stand by themselves on their lines; the others follow their names."""
+_FIGURES = frozenset(
+    {"priority", "severity", "confidence", "insightType", "roi", "decidedAt", "deadline", "timebox", "horizon"}
+)
+"""Fields that are no prose."""
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 _NOT_CONTENT = frozenset({"id", "type", "layer", "createdAt", "updatedAt", "version", "provenance"})
@@ -88,13 +92,23 @@ def text_of_node(node: ConstitutionNode, kind: NodeType) -> str:
 
 
 def split_text(body: str) -> list[str]:
-    """What is given to the model for a text: itself, or its pieces where it is longer than the local model reads."""
+    """What is given to the model for a text: its sentences, or pieces of it where it is longer than the local model reads.
+
+    The sentences are without the type and the figures, which have nothing to do with what a question is about: on the sets
+    in `evals/sets/constitution` the model finds more with them left out.
+    """
     if len(body.split()) <= WORDS:
-        return [body]
+        return [_sentences(body)]
     head, _, rest = body.partition("\n")
     title, _, rest = rest.partition("\n")
     # Each piece follows the type and the title, so that it is about the node; a title alone can be long, too.
     return split_pieces(f"{head}: {title[:200]}", rest or title)
+
+
+def _sentences(body: str) -> str:
+    _, *lines = body.split("\n")
+    told = [line.rstrip(". ") for line in lines if line.partition(":")[0] not in _FIGURES]
+    return ". ".join(told) + "." if told else body
 
 
 def _line(name: str, said: str) -> str:

@@ -21,7 +21,7 @@ from phronesis_contracts.constitution.writes import GuardrailHit
 
 from .clusters import UNASSIGNED, Labels, NodeMatrix, find_keywords, gather_vectors, group_alike, load_libraries
 from .ports import NodeFilter, NodeVectors, Structure
-from .semantic import SemanticFinder, goals_of_strategies, total_return, without_provenance
+from .semantic import Floor, SemanticFinder, goals_of_strategies, total_return, without_provenance
 
 
 class GoalOutcome(StrEnum):
@@ -301,7 +301,7 @@ class Analogies:
             who,
             vectors.points[0],
             chosen,
-            0.0,
+            Floor(0.0),
             limit,
             lambda node: node.id != id and outcome_of_goal(node) is GoalOutcome.ACHIEVED,
         )

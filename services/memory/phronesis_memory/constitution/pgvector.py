@@ -22,8 +22,11 @@ _HITS = """
     SELECT node_id, found.type, found.layer, 1 - distance AS cosine, changed_at FROM found
     JOIN constitution_nodes USING (tenant, node_id) ORDER BY distance, node_id"""
 _COSINES = """
-    SELECT node_id, 1 - (embedding <=> $3::text::halfvec) AS cosine FROM constitution_vectors
+    SELECT node_id, 1 - (embedding <=> (SELECT $3::text::halfvec)) AS cosine FROM constitution_vectors
     WHERE tenant = $1 AND node_id = ANY($2::text[]) AND model = $4 AND dimension = $5"""
+_SAMPLE = """
+    SELECT halfvec_send(embedding) AS numbers, count(*) OVER () AS nodes FROM constitution_vectors
+    WHERE tenant = $1 AND (model, dimension) = ($2, $3) AND lifecycle = $4 ORDER BY hashtext(node_id), node_id LIMIT $5"""
 _STATE = """
     SELECT n.layer, count(v.node_id) AS vectors, count(*) FILTER (WHERE n.state = ANY($4::text[])) AS waiting
     FROM constitution_nodes n
@@ -76,11 +79,31 @@ class PgNodeVectors(PgVectors[NodeFilter, NodeHit]):
             Unavailable: the index does not answer; it may be done in part, and may be done again.
         """
 
+    async def worded(self, tenant: str, question: str, chosen: NodeFilter, limit: int) -> list[NodeHit]:
+        where = Conditions()
+        where.add("tenant = {}", tenant)
+        _narrow(where, chosen)
+        # The words of the question are read once, and not for each row. Without any, nothing matches.
+        where.add("words @@ (SELECT plainto_tsquery('english', {}::text))", question)
+        most = where.value(limit)
+        statement = f"""
+            SELECT node_id, type, layer, changed_at FROM constitution_nodes
+            WHERE {where.text} ORDER BY changed_at DESC, node_id LIMIT {most}"""  # noqa: S608
+        async with self._database.connection(tenant) as connection:
+            rows = await connection.fetch(statement, *where.values)
+        return [NodeHit(row["node_id"], row["type"], Layer(row["layer"]), 0.0, row["changed_at"]) for row in rows]
+
     async def cosines(self, tenant: str, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
         await self._stored_model.expect(vector)
         async with self._database.connection(tenant) as connection:
             rows = await connection.fetch(_COSINES, tenant, list(ids), to_halfvec(vector), self._model, self._dimension)
         return {row["node_id"]: float(row["cosine"]) for row in rows}
+
+    async def sample(self, tenant: str, most: int) -> tuple[list[Vector], int]:
+        await self._stored_model.expect()
+        async with self._database.connection(tenant) as connection:
+            rows = await connection.fetch(_SAMPLE, tenant, self._model, self._dimension, Lifecycle.ACTIVE, most)
+        return [from_halfvec(row["numbers"]) for row in rows], int(rows[0]["nodes"]) if rows else 0
 
     async def scan(self, tenant: str, chosen: NodeFilter) -> AsyncIterator[NodeVector]:
         await self._stored_model.expect()
@@ -132,13 +155,7 @@ class PgNodeVectors(PgVectors[NodeFilter, NodeHit]):
         where.add("model = {}", self._model)
         # As a number, for the planner to see which index it is of.
         where.add(f"dimension = {int(self._dimension)}")
-        if scope.lifecycle is not None:
-            where.add("lifecycle = {}", scope.lifecycle)
-        for column, names in (("layer", scope.layers), ("type", scope.types), ("node_id", scope.ids)):
-            if names or (column == "node_id" and names is not None):
-                where.add(f"{column} = ANY({{}}::text[])", sorted(names or ()))
-        if scope.topic is not None:
-            where.add("topic = {}", scope.topic)
+        _narrow(where, scope)
         return where
 
     async def _by_hnsw(
@@ -151,8 +168,9 @@ class PgNodeVectors(PgVectors[NodeFilter, NodeHit]):
     async def _exactly(
         self, connection: Connection, tenant: str, scope: NodeFilter, vectors: Sequence[str], limit: int
     ) -> list[list[NodeHit]]:
-        # The sum keeps the planner from the HNSW index, whose filter comes after its limit.
-        measure = "(embedding <=> {}::text::halfvec) + 0.0"
+        # The sum keeps the planner from the HNSW index, whose filter comes after its limit. The selection has the numbers of
+        # the question read once, and not for each row: the plan of a statement that is run again and again knows no values.
+        measure = "(embedding <=> (SELECT {}::text::halfvec)) + 0.0"
         return [await self._nearest(connection, measure, self._conditions(tenant, scope), vector, limit) for vector in vectors]
 
     async def _nearest(self, connection: Connection, measure: str, where: Conditions, vector: str, limit: int) -> list[NodeHit]:
@@ -166,3 +184,14 @@ class PgNodeVectors(PgVectors[NodeFilter, NodeHit]):
             NodeHit(row["node_id"], row["type"], Layer(row["layer"]), float(row["cosine"]), row["changed_at"])
             for row in await connection.fetch(statement, *where.values)
         ]
+
+
+def _narrow(where: Conditions, chosen: NodeFilter) -> None:
+    """Add the conditions of a filter; both tables have its columns."""
+    if chosen.lifecycle is not None:
+        where.add("lifecycle = {}", chosen.lifecycle)
+    for column, names in (("layer", chosen.layers), ("type", chosen.types), ("node_id", chosen.ids)):
+        if names or (column == "node_id" and names is not None):
+            where.add(f"{column} = ANY({{}}::text[])", sorted(names or ()))
+    if chosen.topic is not None:
+        where.add("topic = {}", chosen.topic)

@@ -87,8 +87,17 @@ class NodeVectors(Protocol):
         (the index does not answer).
         """
 
+    async def worded(self, tenant: str, question: str, chosen: NodeFilter, limit: int) -> list[NodeHit]:
+        """The chosen nodes that hold every word of the question, whether they have a vector or not; their cosine is 0.
+
+        Words are compared by their stems, without those that say nothing. Raises `Unavailable`.
+        """
+
     async def cosines(self, tenant: str, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
         """The cosine of `vector` with those of the nodes that have one, of whatever lifecycle. Raises as `nearest` does."""
+
+    async def sample(self, tenant: str, most: int) -> tuple[list[Vector], int]:
+        """Vectors of active nodes, always the same ones of the same nodes, and how many active nodes there are. Raises so."""
 
     def scan(self, tenant: str, chosen: NodeFilter) -> AsyncIterator[NodeVector]:
         """The vectors of all chosen nodes, in the order of ids. Raises as `nearest` does."""
@@ -97,6 +106,14 @@ class NodeVectors(Protocol):
         """Wait until writes that were answered before are found here (P0 to P2): `consistency: strong`.
 
         Raises `Unavailable`: the graph or the embedder does not answer in time, which is a few seconds.
+        """
+
+    async def caught_up(self, tenant: str) -> int:
+        """Wait a moment, if there were writes, until those that were answered before are found here (P0 to P2).
+
+        Returns:
+            The number of the tenant's last change, 0 where that cannot be told. It raises nothing: what takes longer than a
+            search can wait for is found later.
         """
 
     async def state(self, tenant: str) -> tuple[LayerState, ...]:
@@ -172,6 +189,9 @@ class ConstitutionGraph(Protocol):
 
     async def changed_since(self, tenant: str, at: datetime) -> Mapping[str, int]:
         """Versions by id of the nodes that changed since then and are embedded at once; a bounded number, the latest."""
+
+    async def count_changes(self, tenant: str) -> int:
+        """How many changes the tenant's graph has had."""
 
     async def restore(
         self,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from phronesis_contracts import TimedOut, Unavailable
+from phronesis_contracts import ServiceError, TimedOut, Unavailable
 from phronesis_contracts.constitution.maintenance import Regenerate, Regenerated
 from phronesis_contracts.constitution.registry import Layer
 from phronesis_contracts.constitution.values import ConstitutionNode
@@ -17,6 +19,8 @@ from .pgvector import PgNodeVectors
 from .ports import ConstitutionGraph
 from .queue import NodeQueue
 from .store import NodeRecords, RecordReader
+
+log = logging.getLogger(__name__)
 
 BATCH = 50
 """Nodes that are read and written together."""
@@ -44,6 +48,10 @@ class GraphFollower:
         for one in event.nodes:
             news.setdefault(one.id, []).append(one)
         await self.refresh(tenant, list(news), news, event.actor)
+
+    async def count_changes(self, tenant: str) -> int:
+        """How many changes the tenant's graph has had. Raises `Unavailable`."""
+        return await self._graph.count_changes(tenant)
 
     async def catch_up(self, tenant: str) -> None:
         """Bring up to date what the graph changed unheard, of what is embedded at once. Raises `Unavailable`."""
@@ -177,6 +185,10 @@ class Regeneration:
 
 _SETTLE_WAIT = 5.0
 """Seconds that a search waits for what was written before it."""
+_CATCH_UP_WAIT = 1.0
+"""Seconds that a search waits which did not ask to."""
+_TENANTS = 5_000
+"""Tenants of which it is known up to which change they were looked at."""
 _SETTLE_LOOK, _INDEX_LOOK = 0.01, 0.25
 """Seconds between two looks at what is to be embedded, and between two tries of an index that has not taken everything."""
 
@@ -186,24 +198,49 @@ class ConstitutionVectors:
 
     def __init__(self, index: PgNodeVectors, records: NodeRecords, queue: NodeQueue, following: GraphFollower) -> None:
         self._index = index
-        self.nearest, self.cosines, self.scan = index.nearest, index.cosines, index.scan
-        self.state, self.populating = index.state, index.populating
+        self.nearest, self.worded, self.cosines = index.nearest, index.worded, index.cosines
+        self.scan, self.sample, self.state, self.populating = index.scan, index.sample, index.state, index.populating
         self._records, self._queue, self._following = records, queue, following
+        self._caught_up: OrderedDict[str, int] = OrderedDict()
+
+    async def caught_up(self, tenant: str) -> int:
+        """The graph is asked how many changes there were; only those since this process looked last are waited for."""
+        try:
+            number = await self._following.count_changes(tenant)
+        except ServiceError as error:
+            log.warning("a search may lack what was written just now: %s", error.code)
+            return 0
+        if self._caught_up.get(tenant) == number:
+            return number
+        try:
+            async with asyncio.timeout(_CATCH_UP_WAIT):
+                await self._settle(tenant)
+        except (ServiceError, TimeoutError) as error:
+            log.info("a search may lack what was written just now: %s", getattr(error, "code", "timed_out"))
+        # Also where it took too long: one search waits for a change, and not each of those after it.
+        self._caught_up[tenant] = number
+        self._caught_up.move_to_end(tenant)
+        if len(self._caught_up) > _TENANTS:
+            self._caught_up.popitem(last=False)
+        return number
 
     async def settled(self, tenant: str) -> None:
         """The graph is asked what changed: its news may still be on the way."""
         try:
             async with asyncio.timeout(_SETTLE_WAIT):
-                await self._following.catch_up(tenant)
-                waiting = await self._queue.hurrying(tenant)
-                while waiting:
-                    await asyncio.sleep(_SETTLE_LOOK)
-                    waiting = await self._queue.hurrying(tenant, waiting)
-                # Also what the worker has embedded already, and has not brought to the index yet.
-                while not await self._index.settle_all(tenant):  # noqa: ASYNC110  # a slow index is waited for, or it is said
-                    await asyncio.sleep(_INDEX_LOOK)
+                await self._settle(tenant)
         except TimeoutError as error:
             raise Unavailable("what was written just now is not embedded yet", retry_after=1) from error
+
+    async def _settle(self, tenant: str) -> None:
+        await self._following.catch_up(tenant)
+        waiting = await self._queue.hurrying(tenant)
+        while waiting:
+            await asyncio.sleep(_SETTLE_LOOK)
+            waiting = await self._queue.hurrying(tenant, waiting)
+        # Also what the worker has embedded already, and has not brought to the index yet.
+        while not await self._index.settle_all(tenant):  # noqa: ASYNC110  # a slow index is waited for, or it is said
+            await asyncio.sleep(_INDEX_LOOK)
 
     async def assign(self, tenant: str, topics: Mapping[str, str | None]) -> None:
         await self._index.settle(tenant, await self._records.assign(tenant, topics))

@@ -85,11 +85,12 @@ _STORE = """
         lifecycle = excluded.lifecycle, topic = excluded.topic, model = excluded.model, dimension = excluded.dimension,
         embedding = excluded.embedding
     RETURNING node_id"""
-# Only vectors of one model can be compared.
+# Only vectors of one model, and of texts that are known, can be compared.
 _DRIFT = """
     SELECT v.node_id, v.embedding <=> given.vector::halfvec AS drift
     FROM unnest($2::text[], $3::text[]) AS given (id, vector)
-    JOIN constitution_vectors v ON v.tenant = $1 AND v.node_id = given.id AND (v.model, v.dimension) = ($4, $5)"""
+    JOIN constitution_vectors v ON v.tenant = $1 AND v.node_id = given.id AND (v.model, v.dimension) = ($4, $5)
+    JOIN constitution_nodes n ON (n.tenant, n.node_id) = (v.tenant, v.node_id) AND n.embedded_hash IS NOT NULL"""
 _STORED = """
     UPDATE constitution_nodes SET state = 'current', attempts = 0, problem = NULL, model = $3, dimension = $4,
         embedded_hash = text_hash, embedded_at = $5

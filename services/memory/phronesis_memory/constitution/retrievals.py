@@ -107,6 +107,11 @@ def apply_defaults(request: Request, changed: Mapping[str, float]) -> Request:
     return request.model_copy(update=filled)
 
 
+def is_default(request: Request, changed: Mapping[str, float]) -> bool:
+    """Whether neither the caller nor the tenant has said which similarity is the least."""
+    return request.min_similarity is None and _NAMES[type(request)]["min_similarity"] not in changed
+
+
 def default_value(changed: Mapping[str, float], name: str) -> float:
     return changed.get(name, TUNABLE[name])
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from statistics import fmean
+from types import MappingProxyType
 from typing import TypeVar
 
 from phronesis_contracts import BadRequest, NotFound, Principal, ServiceError
@@ -55,10 +56,12 @@ class HybridWeights:
     structural: float
     semantic: float
     floor: float
-    """Cosine that a node needs which no path joins to the anchor."""
+    """Cosine that a node needs which no path joins to the anchor, unless `shipped` is set."""
     max_depth: int = 2
     top_k: int = 10
     rerank: bool = False
+    shipped: bool = False
+    """Whether nobody asked for the floor, so that it follows from the question."""
 
 
 @dataclass(frozen=True)
@@ -84,12 +87,17 @@ def make_weights(structural: float, semantic: float, floor: float, max_depth: in
 
 
 def merge_halves(
-    reached: Sequence[Reached], near: dict[str, NodeHit], cosines: dict[str, float], by: HybridWeights
+    reached: Sequence[Reached],
+    near: dict[str, NodeHit],
+    cosines: dict[str, float],
+    by: HybridWeights,
+    worded: Mapping[str, NodeHit] = MappingProxyType({}),
 ) -> list[Candidate]:
     """One candidate for each node that a half found, best first; equals as in a semantic search.
 
     Args:
         reached: nodes with a path from the anchor; the floor is not for them.
+        worded: nodes that hold every word of the question; it is not for them, either.
     """
     found: list[Candidate] = []
     for one in reached:
@@ -97,8 +105,11 @@ def merge_halves(
         semantic = round_cosine(hit.cosine if hit else cosines.get(one.node.id, 0.0))
         found.append(_to_candidate(one.node.id, 1 / one.hops, semantic, by, one.node.updated_at or _LONG_AGO, one))
     linked = {one.node.id for one in reached}
-    for id, hit in near.items():
-        if id not in linked and (by.floor <= 0 or hit.cosine >= by.floor - search.COSINE_ROUNDING):
+    for id, hit in (dict(worded) | near).items():
+        if id not in near:
+            hit = replace(hit, cosine=cosines.get(id, 0.0))
+        passes = id in worded or by.floor <= 0 or hit.cosine >= by.floor - search.COSINE_ROUNDING
+        if id not in linked and passes:
             found.append(_to_candidate(id, 0.0, round_cosine(hit.cosine), by, hit.updated_at))
     return sorted(found, key=lambda one: (-one.final, -one.updated_at.timestamp(), one.id))
 
@@ -133,8 +144,10 @@ class HybridFinder:
         Raises `NotFound` (there is no such anchor), `ServiceError` (what the half that is needed failed with: meaning where
         there is no anchor, both where there is).
         """
-        near, (vector, hits) = await asyncio.gather(
-            _result_or_error(self._near(who, anchor, chosen, by)), _semantic_or_error(self._semantic(who, question, chosen, by))
+        near, (vector, hits), held = await asyncio.gather(
+            _result_or_error(self._near(who, anchor, chosen, by)),
+            _semantic_or_error(self._semantic(who, question, chosen, by)),
+            _result_or_error(self._meaning.vectors.worded(who.tenant, question, chosen, by.top_k + SPARE)),
         )
         if isinstance(near, NotFound):
             raise near
@@ -144,9 +157,13 @@ class HybridFinder:
         degraded = [name for name, one in (("structural", near), ("semantic", hits)) if isinstance(one, ServiceError)]
         reached = [] if isinstance(near, ServiceError) else [one for one in near if one.node.id != anchor]
         known = {} if isinstance(hits, ServiceError) else {hit.id: hit for hit in hits if hit.id != anchor}
-        others = [one.node.id for one in reached if one.node.id not in known]
+        worded = {} if isinstance(held, ServiceError) else {hit.id: hit for hit in held if hit.id != anchor}
+        others = list(dict.fromkeys(id for id in (*(one.node.id for one in reached), *worded) if id not in known))
         cosines = await self._cosines(who.tenant, vector, others, degraded)
-        candidates = merge_halves(reached, known, cosines, by)
+        if vector is not None:
+            floor = await self._meaning.floors.of(who.tenant, vector, by.floor, shipped=by.shipped)
+            by = replace(by, floor=floor.at(max((hit.cosine for hit in known.values()), default=0.0)))
+        candidates = merge_halves(reached, known, cosines, by, worded)
         return await self._hydrated(who, question, candidates, chosen, by), tuple(degraded)
 
     async def _near(self, who: Principal, anchor: str | None, chosen: NodeFilter, by: HybridWeights) -> Sequence[Reached]:
@@ -246,12 +263,18 @@ class NodeSearch:
         self._hybrid = HybridFinder(meaning)
         self._supports = SupportFinder(meaning)
 
-    async def semantic(self, who: Principal, request: search.SemanticSearch) -> search.SemanticFound:
+    async def caught_up(self, tenant: str) -> int:
+        """Wait a moment for writes that were answered before; the number of the last one (`NodeVectors.caught_up`)."""
+        return await self._meaning.vectors.caught_up(tenant)
+
+    async def semantic(self, who: Principal, request: search.SemanticSearch, *, shipped: bool = False) -> search.SemanticFound:
         chosen = await self._begun(who, request)
         vector, warnings = await asyncio.gather(
             self._meaning.question(who.tenant, request.query), self._meaning.warnings(who.tenant, chosen)
         )
-        near = await self._meaning.near(who, vector, chosen, _number_or_zero(request.min_similarity), request.top_k)
+        stated = _number_or_zero(request.min_similarity)
+        floor = await self._meaning.floors.of(who.tenant, vector, stated, shipped=shipped)
+        near = await self._meaning.near(who, vector, chosen, floor, request.top_k)
         found = (
             await self._linked(who, near)
             if request.include_relationships
@@ -268,7 +291,7 @@ class NodeSearch:
             warnings=warnings,
         )
 
-    async def hybrid(self, who: Principal, request: search.HybridSearch) -> search.HybridFound:
+    async def hybrid(self, who: Principal, request: search.HybridSearch, *, shipped: bool = False) -> search.HybridFound:
         by = make_weights(
             _number_or_zero(request.structural_weight),
             _number_or_zero(request.semantic_weight),
@@ -277,6 +300,7 @@ class NodeSearch:
             request.top_k,
             request.rerank,
         )
+        by = replace(by, shipped=shipped)
         chosen = await self._begun(who, request)
         (found, degraded), warnings = await asyncio.gather(
             self._hybrid.find(who, request.query, request.anchor_node_id, chosen, by),
@@ -291,21 +315,25 @@ class NodeSearch:
         )
         return search.HybridFound(results=results, stats=stats, truncated=truncated, degraded=degraded, warnings=warnings)
 
-    async def insights(self, who: Principal, request: search.InsightSearch) -> search.SupportedFound:
-        floor, sure = _number_or_zero(request.min_similarity), _number_or_zero(request.min_confidence)
-        return _to_supported_found(await self._supports.insights(who, request.query, floor, sure, request.top_k))
+    async def insights(self, who: Principal, request: search.InsightSearch, *, shipped: bool = False) -> search.SupportedFound:
+        least, sure = _number_or_zero(request.min_similarity), _number_or_zero(request.min_confidence)
+        found = await self._supports.insights(who, request.query, least, sure, request.top_k, shipped=shipped)
+        return _to_supported_found(found)
 
-    async def precedents(self, who: Principal, request: search.PrecedentSearch) -> search.SupportedFound:
+    async def precedents(
+        self, who: Principal, request: search.PrecedentSearch, *, shipped: bool = False
+    ) -> search.SupportedFound:
         start = normalize_time(request.start_date, "startDate")
-        by = PrecedentCriteria(_number_or_zero(request.min_similarity), request.min_roi, start, request.limit)
+        by = PrecedentCriteria(_number_or_zero(request.min_similarity), request.min_roi, start, request.limit, shipped)
         return _to_supported_found(await self._supports.precedents(who, request.query, by))
 
     async def goal(
-        self, who: Principal, request: search.GoalSearch, floor: float, weights: search.HybridSearch
+        self, who: Principal, request: search.GoalSearch, least: float, weights: search.HybridSearch, *, shipped: bool = False
     ) -> search.GoalFound:
         """The goal that is spoken of, and what is around it. Raises `NoSuchGoal`: none is as near as the floor."""
         filter_of_request(search.Sought(query=request.query, types=request.types))
         vector = await self._meaning.question(who.tenant, request.query)
+        floor = await self._meaning.floors.of(who.tenant, vector, least, shipped=shipped)
         goals = await self._meaning.near(who, vector, _GOALS, floor, 1)
         if not goals:
             raise search.NoSuchGoal("no goal matches these words", field="query")

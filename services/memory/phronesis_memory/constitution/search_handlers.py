@@ -28,10 +28,19 @@ from .contradictions import Contradictions
 from .evolution import Drift, Duplicates, Evolution
 from .patterns import KINDS, Analogies, Kind, Pattern, Patterns, Proposals
 from .ports import History, NodeVectors, Retrievals, Structure, Texts
-from .retrievals import AnswerCache, Retrieval, RetrievalLog, apply_defaults, check_defaults, count_by_layer, default_value
+from .retrievals import (
+    AnswerCache,
+    Retrieval,
+    RetrievalLog,
+    apply_defaults,
+    check_defaults,
+    count_by_layer,
+    default_value,
+    is_default,
+)
 from .search import NodeSearch
 from .search_store import PostgresRetrievals, PostgresTopics
-from .semantic import INDEX_FILLING, SemanticFinder, mention, normalize_time
+from .semantic import INDEX_FILLING, NoiseLevel, SemanticFinder, mention, normalize_time
 from .topics import Topics
 
 log = logging.getLogger(__name__)
@@ -50,20 +59,28 @@ class SearchHandlers:
         self._log, self._answers = log, answers
 
     async def semantic_search(self, call: Call, request: search.SemanticSearch) -> search.SemanticFound:
-        completed = apply_defaults(request, await self._changed(call.who))
-        return await self._answered(call.who, "semantic.search.v1", completed, self._finding.semantic)
+        changed = await self._changed(call.who)
+        shipped = is_default(request, changed)
+        find = partial(self._finding.semantic, shipped=shipped)
+        return await self._answered(call.who, "semantic.search.v1", apply_defaults(request, changed), find, shipped=shipped)
 
     async def hybrid_search(self, call: Call, request: search.HybridSearch) -> search.HybridFound:
-        completed = apply_defaults(request, await self._changed(call.who))
-        return await self._answered(call.who, "hybrid.search.v1", completed, self._finding.hybrid)
+        changed = await self._changed(call.who)
+        shipped = is_default(request, changed)
+        find = partial(self._finding.hybrid, shipped=shipped)
+        return await self._answered(call.who, "hybrid.search.v1", apply_defaults(request, changed), find, shipped=shipped)
 
     async def insight_search(self, call: Call, request: search.InsightSearch) -> search.SupportedFound:
-        completed = apply_defaults(request, await self._changed(call.who))
-        return await self._answered(call.who, "insight.search.v1", completed, self._finding.insights)
+        changed = await self._changed(call.who)
+        shipped = is_default(request, changed)
+        find = partial(self._finding.insights, shipped=shipped)
+        return await self._answered(call.who, "insight.search.v1", apply_defaults(request, changed), find, shipped=shipped)
 
     async def precedent_search(self, call: Call, request: search.PrecedentSearch) -> search.SupportedFound:
-        completed = apply_defaults(request, await self._changed(call.who))
-        return await self._answered(call.who, "decision.precedents.v1", completed, self._finding.precedents)
+        changed = await self._changed(call.who)
+        shipped = is_default(request, changed)
+        find = partial(self._finding.precedents, shipped=shipped)
+        return await self._answered(call.who, "decision.precedents.v1", apply_defaults(request, changed), find, shipped=shipped)
 
     async def goal_search(self, call: Call, request: search.GoalSearch) -> search.GoalFound:
         """A goal by its words, and what is around it."""
@@ -71,7 +88,8 @@ class SearchHandlers:
 
         async def find(who: Principal, completed: search.GoalSearch) -> search.GoalFound:
             weights = apply_defaults(search.HybridSearch(query=completed.query), changed)
-            return await self._finding.goal(who, completed, default_value(changed, "goal.minSimilarity"), weights)
+            least, shipped = default_value(changed, "goal.minSimilarity"), "goal.minSimilarity" not in changed
+            return await self._finding.goal(who, completed, least, weights, shipped=shipped)
 
         return await self._answered(call.who, "goal.search.v1", request, find)
 
@@ -108,13 +126,19 @@ class SearchHandlers:
             return {}
 
     async def _answered(
-        self, who: Principal, tool: str, completed: Request, find: Callable[[Principal, Request], Awaitable[Found]]
+        self,
+        who: Principal,
+        tool: str,
+        completed: Request,
+        find: Callable[[Principal, Request], Awaitable[Found]],
+        *,
+        shipped: bool = False,
     ) -> Found:
         check_storable(completed)
         began, id, outcome = perf_counter(), str(uuid4()), "failed"
         answer: Found | None = None
         try:
-            answer = _with_retrieval_id(await self._kept_or_found(who, tool, completed, find), id)
+            answer = _with_retrieval_id(await self._kept_or_found(who, tool, completed, find, shipped), id)
             outcome = "ok"
             return answer
         except ServiceError as error:
@@ -126,10 +150,17 @@ class SearchHandlers:
             self._log.add(row if answer is None else replace(row, **_log_figures(answer)))
 
     async def _kept_or_found(
-        self, who: Principal, tool: str, completed: Request, find: Callable[[Principal, Request], Awaitable[Found]]
+        self,
+        who: Principal,
+        tool: str,
+        completed: Request,
+        find: Callable[[Principal, Request], Awaitable[Found]],
+        shipped: bool,
     ) -> Found:
-        place = self._answers.place(who, tool, completed.model_dump_json())
         strong = getattr(completed, "consistency", "") == "strong"
+        # What is kept holds until the next change, of which the news may still be on its way.
+        number = 0 if strong else await self._finding.caught_up(who.tenant)
+        place = self._answers.place(who, tool, f"{number} {shipped} {completed.model_dump_json()}")
         kept: Found | None = None if strong else self._answers.find(place)
         if kept is not None:
             return kept
@@ -272,6 +303,8 @@ class Sources:
     embedder: Embedder
     database: Database
     structure: Structure
+    noise: NoiseLevel | None = None
+    """Without it, the floors are the stated ones."""
 
 
 def assemble_searches(
@@ -280,7 +313,7 @@ def assemble_searches(
     """The handlers of searches, and the log that they write to."""
     kept = PostgresRetrievals(sources.database, settings.log_words, wake)
     log = RetrievalLog(kept, settings.log_days)
-    meaning = SemanticFinder(sources.vectors, sources.structure, sources.queries)
+    meaning = SemanticFinder(sources.vectors, sources.structure, sources.queries, noise=sources.noise)
     return SearchHandlers(NodeSearch(meaning), kept, log, AnswerCache()), log
 
 
