@@ -123,6 +123,26 @@ async def test_a_hybrid_search_on_the_real_index(searches: Searches) -> None:
     assert [one.final_score for one in found.results] == pytest.approx([0.96, 0.64, 0.36], abs=1e-3)
 
 
+@pytest.mark.req("O-378")
+async def test_a_hybrid_search_finds_a_node_by_its_words_on_the_real_store(searches: Searches) -> None:
+    await searches.add("task", "lens", 0.1, title="Repair the lens of the lighthouse")
+    await searches.add("task", "other", 0.1, title="Repair the lens of the camera")
+    await searches.add("task", "old", 0.1, title="The lighthouse has its lens repaired", status="archived")
+    for question, expected in (("lighthouse lens repairs", ["lens"]), ("the of and", []), ("a lens for the submarine", [])):
+        found = await searches.found.hybrid_search(calling(searches.who), HybridSearch(query=question))
+        assert ids(found.results) == expected
+
+
+async def test_the_sample_of_a_tenant_is_of_its_active_nodes(searches: Searches) -> None:
+    for place in range(5):
+        await searches.add("value", f"v{place}", 0.1 * place)
+    await searches.add("value", "old", 0.9, status="archived")
+    vectors = searches.held.parts.vectors
+    first, again = [await vectors.sample(searches.tenant, 3) for _ in range(2)]
+    assert (len(first[0]), first[1]) == (3, 5)
+    assert np.array_equal(first[0], again[0])
+
+
 @pytest.mark.req("O-281")
 async def test_precedents_on_the_real_index(searches: Searches) -> None:
     await searches.add("decision", "good", 0.3, roi={"total": 4})

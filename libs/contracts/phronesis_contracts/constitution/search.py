@@ -83,9 +83,8 @@ class SemanticSearch(Sought):
     """A question by meaning."""
 
     min_similarity: float | None = Field(default=None, ge=0.0, le=1.0)
-    """Cosine; the tenant's `semantic.minSimilarity` where none is given: 0.4, the seed's 0.7 of (1 + cosine) / 2.
-
-    0 is no floor at all.
+    """Cosine; 0 is no floor at all. Where none is given, the tenant's `semantic.minSimilarity` if it has set one, and what
+    stands out from its nodes otherwise; 0.4 if the embedder cannot be measured.
     """
     include_relationships: bool = False
     include_query_embedding: bool = False
@@ -134,7 +133,8 @@ class HybridSearch(Sought):
     """The tenant's `hybrid.semanticWeight`: 0.4. Both weights are divided by their sum where that is not 1."""
     max_depth: int = Field(default=2, ge=1, le=5)
     min_similarity: float | None = Field(default=None, ge=0.0, le=1.0)
-    """Cosine that a node needs which no path joins to the anchor; the tenant's `hybrid.minSimilarity`: 0.3."""
+    """Cosine that a node needs which no path joins to the anchor and which lacks words of the question. Where none is given,
+    as in a semantic search, with `hybrid.minSimilarity`: 0.3."""
     rerank: bool = False
     """Order the best anew by the words that they share with the question (off unless asked for)."""
 
@@ -180,7 +180,7 @@ class InsightSearch(Asked):
     min_confidence: float | None = Field(default=None, ge=0.0, le=1.0)
     """The tenant's `insight.minConfidence` where none is given: 0.6."""
     min_similarity: float | None = Field(default=None, ge=0.0, le=1.0)
-    """Cosine; the tenant's `insight.minSimilarity`: 0.4."""
+    """Cosine; where none is given, as in a semantic search, with `insight.minSimilarity`: 0.4."""
     top_k: int = Field(default=10, ge=1, le=HITS)
 
 
@@ -192,7 +192,7 @@ class PrecedentSearch(Asked):
     """Decisions without a return are left out only where this is given."""
     start_date: str | None = Field(default=None, max_length=40)
     min_similarity: float | None = Field(default=None, ge=0.0, le=1.0)
-    """Cosine; the tenant's `precedent.minSimilarity`: 0.2."""
+    """Cosine; where none is given, as in a semantic search, with `precedent.minSimilarity`: 0.2."""
     limit: int = Field(default=10, ge=1, le=HITS)
 
 
