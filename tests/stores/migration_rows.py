@@ -176,6 +176,7 @@ ROWS: dict[str, dict[str, str]] = {
         "0016-unembedded": f"INSERT INTO unembedded (item_id, tenant, owner) VALUES ({_id(1)}, 'acme', 'ann');",
         "0017-notes": f"UPDATE facts SET predicate = 'noted', kind = 'note' WHERE id = {_id(9)};",
         "0018-expiry": "UPDATE items SET expires_at = now() + interval '1 day';",
+        "0019-node-words": "UPDATE constitution_nodes SET body = 'goal\nMore light';",
     },
     "orchestrator": {
         "0001-turns": "\n".join(

@@ -155,6 +155,11 @@ class HeldGraph:
         mine = [node for (whose, _), node in self.nodes.items() if whose == tenant]
         return {node.id: node.version or 1 for node in mine if node.updated_at and node.updated_at >= at}
 
+    async def count_changes(self, tenant: str) -> int:
+        """The versions of all nodes."""
+        self._answer()
+        return sum(node.version or 1 for (whose, _), node in self.nodes.items() if whose == tenant)
+
     async def restore(
         self,
         who: Principal,
