@@ -114,7 +114,7 @@ async def test_a_goal_is_found_by_its_words_with_the_strategies_around_it(world:
     await world.create(who, "strategy", "partners", "win partners abroad")
     await world.create(who, "strategy", "pilots", "pilots for partners")
     await world.create(who, "strategy", "old", "old revenue", status="archived")
-    await world.create(who, "strategy", "apart", "double revenue by advertising in spring")
+    await world.create(who, "strategy", "apart", "double revenue by advertising tea abroad in spring")
     await world.link(who, ("partners", "SERVES", "revenue"), ("pilots", "SERVES", "partners"), ("old", "SERVES", "revenue"))
     await world.semantic(who, "anything")
     found = await ask(world.gateway, who, search.GOAL_SEARCH, search.GoalSearch(query="goal double revenue in spring"))

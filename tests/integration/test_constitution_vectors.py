@@ -129,14 +129,14 @@ async def test_a_node_is_written_found_archived_gone_and_restored(world: World) 
     who = somebody(**Persona.ADMIN.rights)
     async with world.memory():
         await world.create(who, "goal", "harvest", "kind harvest")
-        await world.create(who, "value", "kindness", "kindness above all")
+        await world.create(who, "value", "kindness", "kindness in everything for life")
         await ask(world.gateway, who, writes.RELATE, Relate(from_id="harvest", to_id="kindness", type="SERVES"))
 
         async def seen(*ids: str) -> bool:
             return await world.found(who, "goal kind harvest") == list(ids)
 
         await eventually(lambda: seen("harvest"))
-        await eventually(lambda: _is(world.found(who, "value kindness above all"), ["kindness"]))
+        await eventually(lambda: _is(world.found(who, "kindness everything life"), ["kindness"]))
         await ask(world.gateway, who, writes.UPDATE_NODE, UpdateAnyNode(id="harvest", status="archived"))
         await eventually(lambda: seen())
         await eventually(lambda: _is(world.found(who, "goal kind harvest", None), ["harvest"]))

@@ -181,11 +181,10 @@ def assemble_constitution(
     )
 
 
-async def warm_up(nodes: PgNodeVectors, embedder: Embedder, noise: NoiseLevel) -> None:
+async def warm_up(nodes: PgNodeVectors, noise: NoiseLevel) -> None:
     """Ask once, so that the first question after the start is as quick as the next ones."""
     try:
         async with asyncio.timeout(_WARM_UP):
-            await embedder.embed_queries(["what matters here"])
             await noise.of()
             await nodes.warm()
     except (ServiceError, TimeoutError):
@@ -209,7 +208,7 @@ async def serve_constitution(
     nodes = await stack.enter_async_context(opened)
     bus.on_stop(stack.aclose)
     noise = NoiseLevel(embedder)
-    await warm_up(nodes, embedder, noise)
+    await warm_up(nodes, noise)
     bucket = Blobs(bus, BACKUPS)
     parts = assemble_constitution(
         database, embedder, BusConstitutionGraph(bus), bucket, settings, nodes, wake=wake, queries=queries, drift=drift
