@@ -63,7 +63,7 @@ class Figures:
     r_precision: float | None
     irrelevant: float
     """Of all that was returned."""
-    first_lost: int
+    empty: int
     """Questions that returned nothing."""
     nonsense_empty: float | None
 
@@ -137,7 +137,7 @@ def table(figures: dict[tuple[str, str], Figures]) -> str:
     heads = ("set", "tool", "precision@10", "R-precision", "irrelevant", "empty answers", "nonsense empty")
     lines = [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
     for (name, tool), one in figures.items():
-        shares = (one.precision_at_10, one.r_precision, one.irrelevant, one.first_lost, one.nonsense_empty)
+        shares = (one.precision_at_10, one.r_precision, one.irrelevant, one.empty, one.nonsense_empty)
         cells = ("—" if share is None else str(share) if isinstance(share, int) else f"{share:.3f}" for share in shares)
         lines.append(f"| {name} | {tool} | {' | '.join(cells)} |")
     return "\n".join(lines)
