@@ -98,6 +98,13 @@ async def test_a_hybrid_search_has_the_same_floor() -> None:
     assert ids((await made.searching.hybrid_search(calling(), HybridSearch(query="what matters"))).results) == ["0.31-0"]
 
 
+async def test_around_an_anchor_the_noise_is_floor_enough() -> None:
+    made = ground(0.6, 0.3, 0.24, *BULK)
+    made.add("anchor", "goal")
+    asked = HybridSearch(query="what matters", anchor_node_id="anchor")
+    assert ids((await made.searching.hybrid_search(calling(), asked)).results) == ["0.6-0", "0.3-1"]
+
+
 @pytest.mark.req("O-180")
 async def test_a_node_with_every_word_of_the_question_is_a_result_of_a_hybrid_search_whatever_its_cosine() -> None:
     made = ground(0.31, *BULK)

@@ -162,7 +162,9 @@ class HybridFinder:
         cosines = await self._cosines(who.tenant, vector, others, degraded)
         if vector is not None:
             floor = await self._meaning.floors.of(who.tenant, vector, by.floor, shipped=by.shipped)
-            by = replace(by, floor=floor.at(max((hit.cosine for hit in known.values()), default=0.0)))
+            # Around an anchor, structure orders what is found, so that the noise is floor enough.
+            best = max((hit.cosine for hit in known.values()), default=0.0)
+            by = replace(by, floor=floor.at(best) if anchor is None else floor.least)
         candidates = merge_halves(reached, known, cosines, by, worded)
         return await self._hydrated(who, question, candidates, chosen, by), tuple(degraded)
 
