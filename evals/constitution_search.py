@@ -1,6 +1,6 @@
 """How well the constitutional graph is searched at shipped defaults: `python -m evals.constitution_search`.
 
-A domain is a labelled graph, a file in `evals/sets/constitution`:
+A domain is a labelled graph, a file in `evals/sets/search`:
 
 - `nodes`: each with `id`, `type`, `title` and fields of its type, which are given to the type's create tool as they stand;
 - `links`: relationships, each `[from, type, to]`;
@@ -28,7 +28,7 @@ import yaml
 from . import stack
 from .client import Client
 
-SETS = Path(__file__).parent / "sets" / "constitution"
+SETS = Path(__file__).parent / "sets" / "search"
 TOOLS = ("semantic.search.v1", "hybrid.search.v1")
 _CUT = 10
 """Results of a search where nothing else is said, and relevant nodes from which on precision is taken over so many."""
