@@ -58,17 +58,18 @@ def run(
     jobs = [(item, agent) for item in items for agent in item.agents]
     records: list[Record] = []
     with ThreadPoolExecutor(workers) as pool:
-        for done, some in enumerate(pool.map(lambda job: _converse(client, job[0], job[1], names), jobs), start=1):
+        for done, some in enumerate(pool.map(lambda job: converse(client, job[0], job[1], names), jobs), start=1):
             records += some
             told(done, len(jobs))
     return records
 
 
-def _converse(client: Client, item: Item, agent: str, names: Sequence[str]) -> list[Record]:
+def converse(client: Client, item: Item, agent: str, names: Sequence[str], role: str = "noor") -> list[Record]:
+    """Ask the turns of one item, as a new user with a role."""
     records: list[Record] = []
     conversation, media = None, dict[str, str]()
     try:
-        user = client.user(f"eval-{uuid4().hex[:12]}")
+        user = client.user(f"eval-{uuid4().hex[:12]}", role)
     except StackError as exc:
         return [_record(item, agent, turn, names, exc) for turn in range(len(item.turns))]
     with user:
