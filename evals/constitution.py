@@ -72,6 +72,18 @@ class Domain:
             parse({**one, "agents": [one["agent"]], "tags": one.get("tags", ())}, f"constitution-{name}", words, "tune")
             for one in raw
         ]
+        for item in self.items:
+            for turn in item.turns:
+                self._spare_subjects(turn.expect, " ".join(each.text for each in item.turns))
+
+    @staticmethod
+    def _spare_subjects(expect: Mapping[str, Any], asked: str) -> None:
+        """A reply may name what it was asked about: titles that share two words, or half of theirs, with the question."""
+        said = set(re.findall(r"\w{4,}", asked.casefold()))
+        for title in list(expect.get("not", ())):
+            words = set(re.findall(r"\w{4,}", str(title).casefold()))
+            if len(words & said) >= min(2, (len(words) + 1) // 2):
+                expect["not"].remove(title)
 
     @property
     def names(self) -> list[str]:
@@ -192,7 +204,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--failures", type=Path, help="file for the replies that were not right")
     parser.add_argument("--workers", type=int, default=2, help="conversations at a time (2)")
     given = parser.parse_args(arguments)
-    names = given.domain or sorted({file.stem for file in given.folder.glob("*.yaml") if not file.stem.startswith("questions-")})
+    names = given.domain or sorted(
+        {file.stem for file in given.folder.glob("*.yaml") if not file.stem.startswith("questions-")}
+    )
     try:
         where = stack.find(given.url, given.key, given.data)
         records = [record for name in names for record in _run(Domain(given.folder, name), where, given)]

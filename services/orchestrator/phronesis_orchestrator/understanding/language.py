@@ -207,7 +207,7 @@ def parse(data: Mapping[str, Any]) -> Language:
                 patterns.append((kind, str(value), re.compile(f"(?:{joined})")))
         elif kind == "cues":
             words |= {f"cue.{value}": tuple(fold(one) for one in _listed(listed)) for value, listed in body.items()}
-        elif kind in _NESTED:
+        elif kind in _NESTED or isinstance(body, Mapping):
             for value, listed in body.items():
                 words[f"{kind}.{value}"] = tuple(fold(one) for one in _listed(listed))
                 for phrase in _listed(listed):

@@ -3,28 +3,56 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import date, timedelta
 
-from phronesis_contracts import NotFound
+from phronesis_contracts import NotFound, Nothing
 from phronesis_contracts.constitution.insight import (
+    ANALOGIES_TOOL,
     CONTRADICTIONS_TOOL,
+    DRIFT_TOOL,
+    DUPLICATES_TOOL,
+    EVOLUTION_TOOL,
+    PATTERNS_TOOL,
+    TOPICS_TOOL,
     WHY_TOOL,
     WITHOUT_TOOL,
+    AskEvolution,
     AskWhy,
     Contradiction,
+    DetectPatterns,
+    Drifted,
+    FindAnalogies,
     FindContradictions,
+    FindDuplicates,
+    ListTopics,
     Loss,
+    ReportDrift,
     WithoutNode,
 )
+from phronesis_contracts.constitution.lists import INVENTORY_TOOL
 from phronesis_contracts.constitution.paths import (
+    BETWEENNESS_TOOL,
+    BRIDGE_TOOL,
     CLIMB_LADDER_TOOL,
+    COMMUNITIES_TOOL,
+    DISCUSS_COMMUNITIES_TOOL,
+    DISCUSS_PAGERANK_TOOL,
     DUE_WORK_TOOL,
+    PAGERANK_TOOL,
+    SHORTEST_PATH_TOOL,
+    BridgeConcepts,
     ClimbLadder,
     DueFound,
     DueWork,
+    FindBridges,
+    FindCommunities,
+    FindShortestPath,
     LadderClimbed,
+    RankNodes,
     Step,
 )
+from phronesis_contracts.constitution.registry import CONSTITUTIONAL
 from phronesis_contracts.constitution.search import (
     GOAL_SEARCH_TOOL,
     PRECEDENT_SEARCH_TOOL,
@@ -33,9 +61,19 @@ from phronesis_contracts.constitution.search import (
     PrecedentSearch,
     Supported,
 )
-from phronesis_contracts.constitution.session import ASSESS_WORKLOAD_TOOL, AssessWorkload, Capacity, TaskShown, WorkloadAssessed
+from phronesis_contracts.constitution.session import (
+    ASSESS_WORKLOAD_TOOL,
+    CONTEXT_USAGE_TOOL,
+    GET_CALENDAR_TOOL,
+    AskUsage,
+    AssessWorkload,
+    Capacity,
+    TaskShown,
+    WorkloadAssessed,
+)
 
-from .tools import SeenNode, TurnTools, chain, cite, hours, joined, listed, paragraphs
+from .record import Record
+from .tools import SeenNode, Titled, TurnTools, chain, cite, hours, joined, listed, paragraphs
 
 _TYPES = ("goal", "value", "principle", "guardrail", "vision", "strategy")
 
@@ -179,15 +217,28 @@ _BACK = 365
 _SAID = {"green": "Yes, there is room", "yellow": "There is little room", "red": "No, there is no room"}
 
 
-async def assess_capacity(desk: TurnTools, text: str, today: date) -> str:
-    """The answer. Raises `NotOffered`: the tool for it is not at hand; `ServiceError`: it failed."""
-    start, end = window(text, today)
+async def assess_capacity(
+    desk: TurnTools, text: str, today: date, days: tuple[date, date] | None = None, wanted: float | None = None
+) -> str:
+    """Whether there is room.
+
+    Args:
+        text: the question.
+        today: the day in the calendar's zone.
+        days: the days that it is about, the second outside; those that its words name where absent.
+        wanted: hours that are asked for, if any.
+
+    Raises:
+        NotOffered: the tool for it is not at hand.
+        ServiceError: it failed.
+    """
+    start, end = days or window(text, today)
     asked = AssessWorkload(start_date=start.isoformat(), end_date=end.isoformat(), include_task_details=True)
     found = await desk.ask(ASSESS_WORKLOAD_TOOL, asked)
     tasks = found.tasks.items or ()
     late = await _late(desk, found.start_date)
     return paragraphs(
-        _verdict(found.capacity, text, f"from {found.start_date} to {found.end_date}"),
+        _verdict(found.capacity, _wanted(text) if wanted is None else wanted, f"from {found.start_date} to {found.end_date}"),
         f"Due in that time:\n{listed(map(_describe_task, tasks))}" if tasks else "No open task is due in that time.",
         late,
         _calendar(found),
@@ -204,7 +255,12 @@ def window(text: str, today: date) -> tuple[date, date]:
     return today, today + timedelta(days=days)
 
 
-def _verdict(capacity: Capacity, text: str, when: str) -> str:
+def _wanted(text: str) -> float | None:
+    said = _HOURS.search(text)
+    return float(said[1]) if said else None
+
+
+def _verdict(capacity: Capacity, wanted: float | None, when: str) -> str:
     free = capacity.available_hours - capacity.scheduled_hours
     if capacity.utilization_percent is None:
         return f"There are no working hours {when}, and {hours(capacity.scheduled_hours)} of work."
@@ -212,9 +268,10 @@ def _verdict(capacity: Capacity, text: str, when: str) -> str:
         f"{hours(capacity.scheduled_hours)} of {hours(capacity.available_hours)} are taken {when}"
         f" ({capacity.utilization_percent:.0f} %, {capacity.zone})"
     )
-    if wanted := _HOURS.search(text):
-        fits = float(wanted[1]) <= free
-        return f"{'Yes' if fits else 'No'}: {figures}; {hours(max(0.0, free))} are free, and {wanted[1]} are asked for."
+    if wanted is not None:
+        return (
+            f"{'Yes' if wanted <= free else 'No'}: {figures}; {hours(max(0.0, free))} are free, and {wanted:g} are asked for."
+        )
     return f"{_SAID[capacity.zone]}: {figures}, so {hours(max(0.0, free))} are free."
 
 
@@ -266,3 +323,145 @@ def _describe_strategy(hit: HybridHit, begins: Step) -> str:
     steps = [step for step in hit.path or () if step.node_id != begins.node_id]
     way = f": {chain([begins, *steps])}" if steps else ", which is like it in meaning and not joined to it"
     return f"{cite(hit.node)}{way}"
+
+
+_ALIKE = 10
+"""Rows of an answer about the shape of the graph."""
+
+
+async def ask_tool(desk: TurnTools, topic: str, id: str | None, type: str, ids: Sequence[str], record: Record) -> str:
+    """What one tool says of a topic; empty where the topic needs a node that is not named.
+
+    Args:
+        topic: a value of `talk_of_tools` in the content files.
+        id: the node that is named first, if any.
+        type: its type.
+        ids: every node that is named.
+        record: what the turn read.
+
+    Raises:
+        NotOffered: the tool is not at hand.
+        ServiceError: it failed.
+    """
+    match topic:
+        case "topics":
+            found = await desk.ask(TOPICS_TOOL, ListTopics())
+            rows = [
+                f"{', '.join(one.keywords)} ({one.size} nodes): {joined([cite(node) for node in one.nodes[:3]])}"
+                for one in found.topics
+            ]
+            return paragraphs(f"{len(rows)} topics:", listed(rows)) if rows else "There are no topics on record yet."
+        case "drift" if id is None:
+            drifted = (await desk.ask(DRIFT_TOOL, ReportDrift())).findings
+            kinds = types_in_words(record, drifted)
+            if not drifted:
+                return "No: no node has drifted; the meaning of none moved by more than the threshold."
+            return paragraphs(
+                f"{len(drifted)} nodes drifted{kinds}:",
+                listed(f"{cite(one.node)} ({one.node.type}): by {one.drift:.2f}, last on {one.at.date()}" for one in drifted),
+            )
+        case "drift" | "evolution" if id is not None:
+            told = await desk.ask(EVOLUTION_TOOL, AskEvolution(id=id))
+            drift = "Its meaning drifted." if told.drifted else "Its meaning did not drift."
+            return paragraphs(
+                f"{cite(_of(record, id))} has {len(told.versions)} version{'s' if len(told.versions) != 1 else ''}. {drift}",
+                told.narrative,
+            )
+        case "duplicates":
+            pairs = (await desk.ask(DUPLICATES_TOOL, FindDuplicates())).pairs
+            if not pairs:
+                return "There are no nodes on record that say nearly the same."
+            return paragraphs(
+                f"{len(pairs)} pairs say nearly the same:",
+                listed(f"{cite(one.one)} and {cite(one.other)} (cosine {one.score:.2f})" for one in pairs),
+            )
+        case "central":
+            tool = PAGERANK_TOOL if desk.has(PAGERANK_TOOL) else DISCUSS_PAGERANK_TOOL
+            ranked = (await desk.ask(tool, RankNodes(limit=_ALIKE))).rows
+            return paragraphs(
+                "Most rests on these, the first most of all:",
+                listed(f"{cite(one)} ({one.type}, {one.score:.3f})" for one in ranked),
+            )
+        case "communities":
+            groups = COMMUNITIES_TOOL if desk.has(COMMUNITIES_TOOL) else DISCUSS_COMMUNITIES_TOOL
+            clusters = (await desk.ask(groups, FindCommunities(limit=_ALIKE))).rows
+            return paragraphs(
+                f"{len(clusters)} clusters belong together:",
+                listed(f"{one.size} nodes: {joined([cite(node) for node in one.nodes[:5]])}" for one in clusters),
+            )
+        case "bridges":
+            between = [one for one in (await desk.ask(BETWEENNESS_TOOL, FindBridges(limit=_ALIKE))).rows if one.score > 0]
+            return paragraphs(
+                "These join parts of the graph, the first most of all:", listed(f"{cite(one)} ({one.type})" for one in between)
+            )
+        case "analogies" if id is not None and type == "goal":
+            alike = (await desk.ask(ANALOGIES_TOOL, FindAnalogies(id=id))).analogies
+            if not alike:
+                return f"There is no past success on record that is like {cite(_of(record, id))}."
+            return paragraphs(
+                f"Past successes like {cite(_of(record, id))}:",
+                listed(
+                    f"{cite(one.node)}{': ' + joined([cite(m) for m in one.strategies]) if one.strategies else ''}"
+                    for one in alike
+                ),
+            )
+        case "patterns":
+            repeated = (await desk.ask(PATTERNS_TOOL, DetectPatterns())).patterns
+            if not repeated:
+                return "There is nothing on record that repeats."
+            return paragraphs(
+                f"{len(repeated)} patterns repeat:",
+                listed(f"{one.title} ({one.confidence:.2f}): {joined([cite(m) for m in one.nodes[:4]])}" for one in repeated),
+            )
+        case "path" if len(ids) >= 2:
+            return await _path(desk, ids[0], ids[1], record)
+        case "usage":
+            used = await desk.ask(CONTEXT_USAGE_TOOL, AskUsage())
+            return paragraphs(
+                f"Of a window of {used.window:,} tokens:",
+                listed(f"{row.component}: {row.used:,} of {row.budget:,}" for row in used.rows),
+            )
+        case "inventory":
+            there = await desk.ask(INVENTORY_TOOL, Nothing())
+            rows = [f"{one.type}: {one.count}" for one in there.types if one.count]
+            return paragraphs(
+                f"{there.total_nodes} nodes and {there.total_relationships} relationships:",
+                "\n".join(f"- {row}" for row in rows),
+            )
+        case "calendar" if desk.has(GET_CALENDAR_TOOL):
+            kept = await desk.ask(GET_CALENDAR_TOOL, Nothing())
+            days = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+            worked = joined([f"{day} {hours(value)}" for day, value in zip(days, kept.hours, strict=True) if value])
+            return f"Your calendar: source {kept.source}, time zone {kept.time_zone}; working hours: {worked}."
+    return ""
+
+
+def types_in_words(record: Record, found: Sequence[Drifted]) -> str:
+    """The types of drifted nodes, as a sentence goes on with them."""
+    types = dict.fromkeys(one.node.type for one in found)
+    return f" ({', '.join(types)})" if types else ""
+
+
+def _of(record: Record, id: str) -> Titled:
+    return record.things[id]
+
+
+async def _path(desk: TurnTools, one: str, other: str, record: Record) -> str:
+    if desk.has(SHORTEST_PATH_TOOL):
+        steps = (
+            await desk.ask(
+                SHORTEST_PATH_TOOL,
+                FindShortestPath(
+                    from_id=one,
+                    to_id=other,
+                    relationship_types=tuple({link.type for link in record.links} or CONSTITUTIONAL)[:20],
+                ),
+            )
+        ).path
+    elif desk.has(BRIDGE_TOOL):
+        steps = next(iter((await desk.ask(BRIDGE_TOOL, BridgeConcepts(from_id=one, to_id=other))).paths), ())
+    else:
+        steps = ()
+    if not steps:
+        return f"There is no chain on record that joins {cite(_of(record, one))} and {cite(_of(record, other))}."
+    return f"They are joined: {chain(steps)}"

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
 from enum import StrEnum
 
 from phronesis_contracts import NotFound, ServiceError
 from phronesis_contracts.constitution import search
+from phronesis_contracts.constitution.registry import Layer
 from phronesis_contracts.constitution.search import SEMANTIC_SEARCH_TOOL, SemanticSearch
 from phronesis_contracts.constitution.session import START_SESSION_TOOL, StartSession
 
 from ...models.reasoner import TurnContext
 from ...turns.execution import TurnRun
+from ...understanding.language import Sense
 from ..text import courtesy, is_content, sentences, stem, words
-from .answers import assess_capacity, contradictions, losses, precedents, purpose, strategies
-from .tools import NotOffered, SeenNode, TurnTools, cite, describe_hits, find_broken_rules, joined, listed, paragraphs
+from .answers import ask_tool, assess_capacity, contradictions, losses, precedents, purpose, strategies
+from .plans import Plans, figure, noun
+from .reading import Named, Reader, Reading, Span
+from .record import OPEN, Record, Thing, number_of, read_record, spaced, vocabulary_of
+from .tools import CITED, NotOffered, SeenNode, TurnTools, cite, describe_hits, find_broken_rules, joined, listed, paragraphs
 
 
 class Kind(StrEnum):
@@ -235,35 +240,580 @@ async def answer_by_rules(running: TurnRun, turn: TurnContext, desk: TurnTools) 
         return _phrase(turn, kind)
     question = classify_question(turn)
     try:
-        answer = await _answered(running, desk, question)
+        if question.kind is Kind.CONTRADICTION:
+            return paragraphs(await contradictions(desk, question.text), _phrase(turn, "by_rules"))
+        record = await read_record(desk, vocabulary_of(text))
+        answer = await Asked(running, turn, desk, record, question).answer()
     except NotOffered as lacking:
         return f"I cannot answer that here: it needs the tool {lacking.tool}, which this agent does not have for you."
     except NotFound:
         return "A node that this is about is not there any more."
-    limits = _phrase(turn, "cannot") if question.kind in (Kind.SEARCH, Kind.PROPOSAL) else ""
-    return paragraphs(answer, limits, _phrase(turn, "by_rules"))
+    return paragraphs(answer, _phrase(turn, "by_rules"))
 
 
-async def _answered(running: TurnRun, desk: TurnTools, question: Question) -> str:
-    match question.kind:
-        case Kind.CONTRADICTION:
-            return await contradictions(desk, question.text)
-        case Kind.ROOM:
-            return await assess_capacity(desk, question.text, datetime.now(UTC).date())
-        case Kind.STRATEGY:
-            return await strategies(desk, question.subject)
-        case Kind.PRECEDENT:
-            return await _precedents(running, desk, question.subject)
-        case Kind.PROPOSAL:
-            return await _precedents(running, desk, question.text)
-        case Kind.LOSS:
-            found = await find_named_node(desk, question)
-            return await losses(desk, found.node) if found.node else _unnamed(found)
-        case Kind.PURPOSE:
-            found = await find_named_node(desk, question)
-            return await purpose(desk, found.node) if found.node else _unnamed(found)
-        case Kind.SEARCH:
-            return await _searched(desk, question)
+_FOLLOWED = 3
+"""Earlier messages whose meaning a follow-up may rest on."""
+_ROW = re.compile(r"^- .*?\[([A-Za-z0-9][A-Za-z0-9_.:-]*)\]", re.M)
+
+
+class Asked:
+    """One message, understood with those before it."""
+
+    def __init__(self, running: TurnRun, turn: TurnContext, desk: TurnTools, record: Record, question: Question) -> None:
+        self._running, self._turn, self._desk, self._record = running, turn, desk, record
+        self._question = question
+        self._reader = Reader(record)
+        self._plans = Plans(record)
+        self._scope: list[Thing] | None = None
+
+    async def answer(self) -> str:
+        """What is said. Raises `NotOffered`, `NotFound` or another `ServiceError` of the tools."""
+        r = self._followed()
+        if r.has("meta") and not r.named and not r.types:
+            return f"{_phrase(self._turn, 'cannot')}{self._near(r)}"
+        for step in (self._unable, self._compared, self._by_tools, self._rules):
+            if said := await step(r):
+                return said
+        if r.has("by_layer"):
+            counts = {layer.value: sum(1 for one in self._record if one.layer == layer) for layer in Layer}
+            return paragraphs("Nodes by layer:", self._plans.listed(f"{name}: {n}" for name, n in counts.items()))
+        if r.named and (said := await self._of_node(r)):
+            return said
+        if said := self._of_set(r):
+            return said
+        if r.named and (not r.unknown or r.named[0].whole):
+            return self._described(r)
+        return await self._else(r)
+
+    # Follow-ups
+
+    def _followed(self) -> Reading:
+        past = [one for one in self._turn.history if one.text]
+        users = [at for at, one in enumerate(past) if one.role == "user"][-_FOLLOWED:]
+        before: Reading | None = None
+        for at in users:
+            reply = past[at + 1].text if at + 1 < len(past) and past[at + 1].role != "user" else ""
+            said = self._reader.read(past[at].text)
+            before = self._resolved(said, before, "") if before else said
+            self._reply = reply
+        r = self._reader.read(self._question.text)
+        return self._resolved(r, before, self._reply) if before is not None else r
+
+    _reply = ""
+
+    def _resolved(self, r: Reading, before: Reading, reply: str) -> Reading:
+        rows = [one for id in dict.fromkeys(_ROW.findall(reply)) if (one := self._record.get(id))]
+        cited = [one for id in dict.fromkeys(CITED.findall(reply)) if (one := self._record.get(id))]
+        if r.has("point", "many") and rows and not r.named:
+            self._scope = rows
+            return r
+        carries = r.has("property") or r.has("ask") or r.has("relation") or r.has("status") or r.has("link")
+        pointed = r.has("point", "one") and not r.named
+        if pointed and len(rows) > 1 and r.has("ask", "sum", "mean", "count", "max", "min"):
+            self._scope = rows
+            return r
+        if pointed or (
+            not r.named
+            and not r.types
+            and not r.people
+            and not r.unknown
+            and carries
+            and len(r.tokens) <= 8
+            and not r.has("layer")
+        ):
+            one = rows[0] if len(rows) == 1 else before.named[0].thing if before.named else cited[0] if cited else None
+            if (
+                not pointed
+                and len(rows) > 1
+                and not before.named
+                and (r.has("ask", "overdue") or r.has("status") or r.has("property"))
+            ):
+                self._scope = rows
+                return r
+            if one is not None:
+                place = max(0, r.at("point", "one"))
+                r.named.append(Named(one, place, place + 1, True))
+            return r
+        if r.has("more") and r.tokens and r.at("more") == 0 and (r.named or r.people or r.periods or r.types):
+            return self._in_place(r, before)
+        return r
+
+    def _in_place(self, r: Reading, before: Reading) -> Reading:
+        """What was asked before, with what is new in its place."""
+        if r.has("property") or (r.has("relation") and any(one != "part" for one in r.of("relation"))):
+            return r
+        kinds = {kind for span in r.spans for kind in (sense.kind for sense in span.senses)}
+        kept = [
+            span for span in before.spans if not any(span.of(kind) for kind in kinds & {"type", "status", "period", "layer"})
+        ]
+        r.spans = [*kept, *(span for span in r.spans if not span.of("more"))]
+        r.named = r.named or ([] if r.people or r.types else before.named)
+        if r.named and before.named and r.named is not before.named:
+            r.named = [Named(r.named[0].thing, before.named[0].start, before.named[0].end, True)]
+            r.absorbed = before.absorbed
+        r.people = r.people or ([] if r.named and not before.people else before.people)
+        r.periods = r.periods or before.periods
+        r.bounds, r.figures = r.bounds or before.bounds, r.figures or before.figures
+        r.tokens = before.tokens
+        return r
+
+    # Kinds of question
+
+    async def _unable(self, r: Reading) -> str:
+        first = next((span for span in r.spans if span.of("unable") or span.of("type") or span.of("ask")), None)
+        at = r.at("unable")
+        if (
+            at < 0
+            or first is None
+            or not first.of("unable")
+            or at > 4
+            or r.opening in ("who", "when", "why", "did", "what", "which")
+        ):
+            return ""
+        return f"I cannot do that: without a language model I only read the graph.{self._near(r)}"
+
+    async def _by_tools(self, r: Reading) -> str:
+        desk, kind = self._desk, self._question.kind
+        if kind is Kind.ROOM and not (r.has("ask", "sum") and r.types == ("project",)):
+            return await assess_capacity(desk, self._question.text, self._record.today, _window(r, self._record.today), r.hours)
+        if kind is Kind.LOSS:
+            found = r.things[0] if r.named else None
+            node = desk.record.get(found.id) if found else None
+            if node is None:
+                named = await find_named_node(desk, self._question)
+                return await losses(desk, named.node) if named.node else _unnamed(named)
+            return await losses(desk, node)
+        if kind is Kind.PRECEDENT and not (r.has("ask", "max", "min", "count") or r.has("loss")):
+            return await _precedents(self._running, desk, self._question.subject)
+        for topic in r.of("talk_of_tools"):
+            if topic in ("evolution", "drift", "progress") and r.named and r.things[0].type in ("metric", "observation"):
+                continue
+            if topic == "inventory" and (r.types or r.has("layer")):
+                continue
+            thing = r.things[0] if r.named else None
+            if said := await ask_tool(
+                desk,
+                topic,
+                thing.id if thing else None,
+                thing.type if thing else "",
+                [one.id for one in r.things],
+                self._record,
+            ):
+                return said
+        return ""
+
+    async def _rules(self, r: Reading) -> str:
+        if r.named and r.things[0].type in ("guardrail", "principle", "policy") and not r.unknown:
+            return ""
+        if not r.has("allowed") and not (
+            self._question.kind is Kind.PROPOSAL
+            and not r.types
+            and not r.has("property")
+            and not r.has("ask", "when", "why", "who")
+        ):
+            return ""
+        if not r.has("allowed"):
+            return await _precedents(self._running, self._desk, self._question.text)
+        hits = await find_broken_rules(self._running, self._desk, self._question.text)
+        near = self._touching(r)
+        said = describe_hits(hits)
+        more = [one for one in near if one.id not in {hit.rule.id for hit in hits}]
+        if not said and not more:
+            return "No guardrail or principle on record speaks of that."
+        return paragraphs(said, *(self._plans.in_full(one) for one in more))
+
+    def _touching(self, r: Reading) -> list[Thing]:
+        words = {token.stem for token in r.tokens} - self._record.words.stop
+        rated = []
+        for one in self._record:
+            if one.type in ("guardrail", "principle", "policy") and (both := len(words & self._stems_of(one))):
+                rated.append((both, one))
+        most = max((both for both, _ in rated), default=0)
+        return [one for both, one in rated if both == most][:3]
+
+    def _stems_of(self, one: Thing) -> set[str]:
+        return set(self._record.words.language.key(f"{one.text[:1_000]} {one.id}"))
+
+    async def _compared(self, r: Reading) -> str:
+        if len(r.things) >= 2 and r.has("ask", "compare"):
+            return self._plans.compare(list(dict.fromkeys(r.things))[:4])
+        return ""
+
+    async def _of_node(self, r: Reading) -> str:
+        named, plans = r.named[0], self._plans
+        one = named.thing
+        if one.type in ("human", "ai") and (r.types or r.has("ask", "overdue") or r.has("property") or r.periods):
+            r.people = list(dict.fromkeys([*r.people, *(thing.title for thing in r.things if thing.type in ("human", "ai"))]))
+            r.named = [each for each in r.named if each.thing.type not in ("human", "ai")]
+            return "" if not r.named else await self._of_node(r)
+        if named.others and not named.whole and (one.type not in r.types):
+            same = [one, *named.others]
+            wanted = [*r.of("property"), *(["owner"] if r.has("ask", "who") else [])]
+            having = [each for each in same if wanted and self._record.value(each, wanted[0]) is not None]
+            if len(having) == 1:
+                named = r.named[0] = replace(named, thing=having[0], others=())
+                one, same = having[0], having
+            if len(same) > 1 and (len({each.type for each in same}) > 1 or not r.types):
+                asked = joined([cite(each) for each in same[:4]])
+                return f"Which one do you mean: {asked}?" if r.has("property") or r.has("ask", "who", "when", "why") else ""
+        strong = [sense for sense in r.of("relation") if sense != "part"]
+        if r.types == (one.type,) and not strong and not r.has("link") and self._is_itself(r, named):
+            r.absorbed |= {at for span in r.spans if span.of("type") for at in range(span.start, span.end)}
+            if not (r.has("property") or r.has("ask", "who", "when", "why")):
+                return self._described(r)
+        asks = [sense for sense in r.of("property") if not (sense == "reasoning" and r.has("ask", "why"))]
+        if r.opening in plans.being and r.has("relation") and strong and len(r.things) == 1 and not r.types:
+            pairs, _ = plans.related(r, one, (named.start, named.end))
+            return f"{'Yes' if pairs else 'No'}. {plans.say_related(r, named)}"
+        if r.opening in plans.being and (said := self._yes_or_no(r, one)):
+            return said
+        if len(r.things) >= 2 and (r.has("ask", "linked") or r.has("talk_of_tools", "path")) and not r.types:
+            return await self._joined(r)
+        if (
+            one.type in ("metric", "observation")
+            and (
+                r.has("talk_of_tools", "progress", "evolution", "drift")
+                or r.has("property", "value", "observed", "current")
+                or r.has("ask", "max", "min", "mean", "count", "list")
+            )
+            and not r.types
+            and "measure" not in strong
+        ):
+            return self._measured(one, r)
+        if r.has("ask", "why", "indirect") and not r.types and not asks:
+            return await self._why(one)
+        if r.types and not (asks and set(r.types) <= {"human", "evidence"} and not strong):
+            if r.types == ("human",) and not strong:
+                return plans.properties(one, ["owner"])
+            filtered = self._with_text(r)
+            return plans.say_related(r, named) if filtered is None else filtered
+        words = self._record.words.language.words
+        if r.tokens[-1].folded in words.get("purpose_end", ()) and not strong and not asks:
+            return await self._why(one)
+        if r.has("remainder") and {"budget", "spent"} & set(asks) and (left := self._left(one)):
+            return left
+        if (
+            self._question.kind is Kind.PURPOSE
+            and strong
+            and strong[0] in ("up", "align")
+            and named.start < r.at("relation", strong[0])
+        ):
+            return await self._why(one)
+        if r.has("link") or (strong and not (r.has("ask", "who") and "owner" in asks)):
+            if not (
+                asks and not r.has("link") and r.at("property", *asks) == r.at("relation", *strong) and r.has("ask", "when")
+            ):
+                return plans.say_related(r, named)
+        senses = list(asks)
+        if one.type in ("human", "ai") and not senses:
+            return "" if r.unknown else self._person(one)
+        if r.has("ask", "who") or r.has("person"):
+            senses = ["owner", *(sense for sense in senses if sense != "owner")]
+        if r.has("ask", "when") and not any(sense in senses for sense in ("due", "decided", "observed")):
+            senses += [
+                next((sense for sense in ("due", "decided", "observed") if self._record.value(one, sense) is not None), "due")
+            ]
+        if r.has("status") and not senses:
+            senses = ["status"]
+        if r.has("ask", "overdue") and not senses:
+            senses = ["due"]
+        if r.has("ask", "full") or (senses and set(senses) <= {"trigger", "response", "statement"}):
+            return "\n\n".join(plans.in_full(each) for each in r.things)
+        if senses:
+            if r.unknown and not self._lenient(r):
+                return f"I cannot find anything on record about {joined([f'“{word}”' for word in r.unknown])} for {cite(one)}.{self._near(r)}"
+            return "\n".join(
+                self._owned(each, senses) for each in r.things if each.type not in ("human",) or len(r.things) == 1
+            )
+        return ""
+
+    def _person(self, one: Thing) -> str:
+        owned = [each for each in self._record if one.title in self._record.owners(each)]
+        rows = self._plans.listed(self._plans.row(each) for each in owned)
+        return paragraphs(self._plans.describe(one), f"Owner of:\n{rows}" if rows else "")
+
+    def _left(self, one: Thing) -> str:
+        """What is left of a budget."""
+        budget, spent = (number_of(self._record.value(one, sense)) for sense in ("budget", "spent"))
+        if budget is None or spent is None:
+            return ""
+        return f"{figure(budget - spent)} is left for {cite(one)}: a budget of {figure(budget)} less {figure(spent)} spent."
+
+    def _is_itself(self, r: Reading, named: Named) -> bool:
+        """Whether a type says what the named node is, and not what is sought beside it."""
+        if r.has("property") or r.has("ask", "when", "why"):
+            return True
+        return not any(link for link, other in self._record.neighbours(named.thing.id) if other.type == named.thing.type)
+
+    def _lenient(self, r: Reading) -> bool:
+        return (len(r.unknown) <= 1 and r.named[0].whole) or (r.has("ask", "who", "when") and len(r.unknown) <= 1)
+
+    def _owned(self, one: Thing, senses: list[str]) -> str:
+        said = self._plans.properties(one, senses)
+        if "owner" in senses and not self._record.owners(one):
+            for link, other in self._record.neighbours(one.id):
+                if link.type == "PART_OF" and link.start == one.id and (owners := self._record.owners(other)):
+                    return f"{said} It is part of {cite(other)}, whose owner is {joined(owners)}."
+        return said
+
+    def _yes_or_no(self, r: Reading, one: Thing) -> str:
+        plans, record = self._plans, self._record
+        if r.types and not r.absorbed:
+            return ""
+        if r.has("ask", "overdue"):
+            due = record.due(one)
+            when = f"it was due {due}" if record.is_overdue(one) else f"it is due {due}" if due else "it has no due date"
+            state = f", and its status is {spaced(one.status)}" if one.type == "task" else ""
+            return f"{'Yes' if record.is_overdue(one) else 'No'}, {cite(one)}: {when}{state}."
+        if r.has("status") and one.type == "task":
+            wanted = set(r.of("status"))
+            yes = one.status in wanted or ("open" in wanted and one.status in OPEN)
+            return f"{'Yes' if yes else 'No'}: the status of {cite(one)} is {spaced(one.status)}."
+        if r.has("status"):
+            return f"{'Yes' if one.status in r.of('status') else 'No'}: the status of {cite(one)} is {spaced(str(record.value(one, 'status')))}."
+        value = number_of(record.value(one, "roi"))
+        if (r.has("gain") or r.has("loss")) and value is not None:
+            yes = value < 0 if r.has("loss") else value > 0
+            return f"{'Yes' if yes else 'No'}: the return of {cite(one)} is {figure(value)}."
+        if r.people:
+            owners = record.owners(one)
+            yes = bool(set(r.people) & set(owners))
+            return f"{'Yes' if yes else 'No'}: the owner of {cite(one)} is {joined(owners) or 'not on record'}."
+        if len(r.things) >= 2:
+            return self._joins(r, r.things[0], r.things[1])
+        if r.bounds and (sense := plans._measured(r)):
+            q = plans.query(r)
+            yes = all(holds(one) for words, holds in q.conditions)
+            return f"{'Yes' if yes else 'No'}. {plans.properties(one, [sense])}"
+        if r.has("ask", "lack") or r.has("ask", "exists"):
+            senses = [sense for sense in r.of("property")]
+            if senses:
+                there = all(record.value(one, sense) is not None for sense in senses)
+                return f"{'Yes' if there else 'No'}. {plans.properties(one, senses)}"
+        return ""
+
+    def _joins(self, r: Reading, one: Thing, other: Thing) -> str:
+        plans, record = self._plans, self._record
+        direct = [link for link, end in record.neighbours(one.id) if end.id == other.id]
+        strong = [sense for sense in r.of("relation") if sense != "part"] or list(r.of("relation"))
+        names = {name for sense in strong for name in record.words.relations.get(sense, ())} | set(r.of("link"))
+        fitting = [link for link in direct if link.type in names]
+        if fitting:
+            verb = r.at("relation", *strong) if strong else r.at("link")
+            at = (r.named[0].start, r.named[0].end)
+            right = [link for link in fitting if plans._fits(r, names, link, one, at, verb, strong[0] if strong else "link")]
+            link = (right or fitting)[0]
+            said = f"{cite(record.things[link.start])} {spaced(link.type)} {cite(record.things[link.end])}"
+            return f"{'Yes' if right else 'No, the other way round'}: {said}."
+        if strong and strong[0] in ("up", "support", "part", "align", "rest", "lead"):
+            path = plans.path_up(one, other)
+            if path:
+                return f"Yes, step by step: {plans._chained(one, path)}"
+        there = [f"{cite(record.things[link.start])} {spaced(link.type)} {cite(record.things[link.end])}" for link in direct]
+        return (
+            f"No: no such relationship leads from {cite(one)} to {cite(other)}.{' But ' + joined(there) + '.' if there else ''}"
+        )
+
+    async def _joined(self, r: Reading) -> str:
+        one, other = r.things[:2]
+        for first, second in ((one, other), (other, one)):
+            if path := self._plans.path_up(first, second):
+                return f"{cite(one)} and {cite(other)} are joined: {self._plans._chained(first, path)}"
+        return await ask_tool(self._desk, "path", one.id, one.type, [one.id, other.id], self._record)
+
+    async def _why(self, one: Thing) -> str:
+        reasons = [
+            f"{spaced(name).capitalize()}: {one.fields[name]}" for name in ("reasoning", "rationale") if name in one.fields
+        ]
+        led = [
+            f"{cite(other)} led to it"
+            for link, other in self._record.neighbours(one.id)
+            if link.type == "LEADS_TO" and link.end == one.id
+        ]
+        node = self._desk.record.get(one.id)
+        chains = self._plans.ladders(one)
+        try:
+            said = await purpose(self._desk, node) if node else ""
+        except NotOffered:
+            said = ""
+        extra = [chain for chain in chains if chain not in said and len(said.split("Why, step by step")) < 2]
+        if reasons or led:
+            said = "" if said.startswith("The graph holds no reason") else said
+        return paragraphs(
+            "\n".join([*(f"{cite(one)}. {reason}" for reason in reasons), *led]),
+            said,
+            self._plans.listed(extra) if extra else "",
+        )
+
+    def _measured(self, one: Thing, r: Reading) -> str:
+        record = self._record
+        metric = one
+        if one.type == "observation":
+            metric = next((other for link, other in record.neighbours(one.id) if other.type == "metric"), one)
+            return f"{cite(one)}: {self._plans.properties(one, ['value', 'observed']).partition(': ')[2]} It is an observation of {cite(metric)}."
+        seen = [other for link, other in record.neighbours(one.id) if other.type == "observation"]
+        points = (
+            sorted(
+                (str(record.value(each, "observed") or ""), each)
+                for each in seen
+                if number_of(record.value(each, "value")) is not None
+            )
+            if seen
+            else []
+        )
+        if not points:
+            return f"No observation of {cite(one)} is on record."
+        unit = str(record.value(one, "unit") or "")
+        rows = [
+            f"{cite(each)}: {figure(number_of(record.value(each, 'value')) or 0)} {unit} ({day[:10]})" for day, each in points
+        ]
+        first, last = (number_of(record.value(points[at][1], "value")) or 0 for at in (0, -1))
+        for period in r.periods:
+            inside = [
+                (day, each)
+                for day, each in points
+                if (when := record.day(day))
+                and (period.first is None or when >= period.first)
+                and (period.last is None or when <= period.last)
+            ]
+            rows = [row for row, point in zip(rows, points, strict=True) if point in inside]
+        if r.has("talk_of_tools", "progress", "evolution", "drift"):
+            way = "rose" if last > first else "fell" if last < first else "stayed the same"
+            return paragraphs(
+                f"{metric.title} {way} from {figure(first)} to {figure(last)} {unit} [{metric.id}]:", self._plans.listed(rows)
+            )
+        if r.has("ask", "mean"):
+            numbers = [number_of(record.value(each, "value")) or 0 for _, each in points]
+            return f"{figure(sum(numbers) / len(numbers))} {unit} on average over {len(numbers)} observations of {cite(one)}."
+        return paragraphs(f"{figure(last)} {unit}: the latest value of {cite(one)}.", self._plans.listed(rows))
+
+    # Sets
+
+    def _of_set(self, r: Reading) -> str:
+        about = r.types or r.of("layer") or self._scope is not None
+        conditions = (
+            r.people
+            or r.has("ask", "overdue")
+            or r.periods
+            or r.bounds
+            or r.has("status")
+            or r.values
+            or r.has("property")
+            or r.has("loss")
+            or r.has("superlative")
+        )
+        if not about and not conditions:
+            return ""
+        if r.named and not r.types:
+            return ""
+        if not about:
+            self._default_types(r)
+        if not r.types and not r.of("layer") and self._scope is None:
+            return ""
+        if r.unknown and (said := self._with_text(r)) is not None:
+            return said
+        q = self._plans.query(r, self._scope)
+        if r.named and (said := self._plans.say_related(r, r.named[0])):
+            return said
+        return self._plans.say_set(q, r)
+
+    def _default_types(self, r: Reading) -> None:
+        """Types where none is said: those that have what is asked, tasks first."""
+        record = self._record
+        wanted = [sense for sense in r.of("property") if sense != "status"]
+        if r.has("loss", "gain") or "roi" in wanted or "decided" in wanted:
+            types = ["decision"]
+        elif r.values and not r.people:
+            types = sorted({one.type for one in record if any(one.fields.get(name) == value for name, value in r.values)})
+        elif wanted and wanted[0] in ("likelihood", "confidence", "budget", "spent", "trigger", "response", "severity"):
+            types = sorted({one.type for one in record if record.value(one, wanted[0]) is not None})
+        elif r.people and not (r.periods or r.has("ask", "overdue") or r.has("status")):
+            types = sorted({one.type for one in record if set(r.people) & set(record.owners(one))})
+        elif r.unknown and not (r.has("ask", "overdue") or r.people):
+            return
+        else:
+            types = ["task"]
+        if types:
+            r.spans.append(Span(len(r.tokens), len(r.tokens), tuple(Sense("type", type) for type in types)))
+
+    def _with_text(self, r: Reading) -> str | None:
+        """The answer where words have no sense of their own: nodes that have the words; `None` where every word has one."""
+        if not r.unknown:
+            return None
+        stems = {token.stem for token in r.tokens if token.text in r.unknown}
+        q = self._plans.query(r, self._scope)
+        q.conditions = [row for row in q.conditions if not row[0].startswith("without") or r.has("property")]
+        found = [one for one in q.run(self._record) if stems <= self._stems_of(one)]
+        if r.named:
+            return (
+                None
+                if len(r.unknown) <= 1
+                else f"I cannot tell what {joined([f'“{word}”' for word in r.unknown])} means here.{self._near(r)}"
+            )
+        said = joined([f"“{word}”" for word in r.unknown])
+        if not found:
+            return None if not stems else self._not_known(r, said)
+        q.scope = tuple(found)
+        r.unknown = []
+        return self._plans.say_set(q, r)
+
+    def _not_known(self, r: Reading, said: str) -> str:
+        return f"I cannot find anything on record about {said}.{self._near(r)}"
+
+    def _near(self, r: Reading) -> str:
+        things = r.things[:2]
+        if things:
+            return f" I can tell what is on record of {joined([cite(one) for one in things])}: its owner, days, figures, and what it serves or rests on."
+        if r.types:
+            return f" I can list, count and filter the {joined([noun(type) for type in r.types[:2]])} by owner, day, status and figures."
+        return " I can list and count nodes by type, owner, day and status, follow what serves what, and find precedents and rules."
+
+    def _described(self, r: Reading) -> str:
+        if r.unknown and not r.named[0].whole:
+            return f"I cannot find anything on record about {joined([f'“{word}”' for word in r.unknown])} for {cite(r.things[0])}.{self._near(r)}"
+        if r.unknown:
+            return f"I cannot tell {joined([f'“{word}”' for word in r.unknown])} from the record; this is what it holds.\n\n{self._plans.describe(r.things[0])}"
+        told = list(dict.fromkeys(r.things))[:3]
+        metrics = {one.id: f"{self._measured(one, r)}\n\n" for one in told if one.type == "metric"}
+        return "\n\n".join(f"{metrics.get(one.id, '')}{self._plans.describe(one)}" for one in told)
+
+    async def _else(self, r: Reading) -> str:
+        if self._question.kind is Kind.STRATEGY:
+            return await strategies(self._desk, self._question.subject)
+        if self._question.kind is Kind.PURPOSE:
+            found = await find_named_node(self._desk, self._question)
+            return await purpose(self._desk, found.node) if found.node else _unnamed(found)
+        if said := self._with_words(r):
+            return said
+        return paragraphs(await _searched(self._desk, self._question), _phrase(self._turn, "cannot"))
+
+    def _with_words(self, r: Reading) -> str:
+        """Nodes whose texts have every word that carries sense; people first where a question asks who."""
+        stems = {token.stem for token in r.tokens if token.text in r.unknown}
+        stems |= {token.stem for one in r.named for token in r.tokens[one.start : one.end]} - self._record.words.stop
+        if not stems or not self._desk:
+            return ""
+        found = [one for one in self._record if stems <= self._stems_of(one)]
+        people = [one for one in found if one.type in ("human", "ai")]
+        if r.has("ask", "who"):
+            return "\n\n".join(self._person(one) for one in people[:3])
+        if not found or r.periods or not (r.has("ask", "describe", "list") or r.opening in self._plans.being):
+            return ""
+        return paragraphs(
+            f"{len(found)} on record:",
+            self._plans.listed(f"{cite(one)} ({noun(one.type, 1)}){self._plans._gist(one)}" for one in found),
+        )
+
+
+def _window(r: Reading, today: date) -> tuple[date, date] | None:
+    """The days of a question about room; the end is outside."""
+    if not r.periods:
+        return None
+    period = r.periods[0]
+    first = max(period.first or today, today) if period.last is None or period.last >= today else period.first or today
+    last = period.last or first + timedelta(days=6)
+    before = r.has("edge", "before") and period.first is None and "before" in r.text.casefold()
+    return first, last if before and last > first else last + timedelta(days=1)
 
 
 async def _precedents(running: TurnRun, desk: TurnTools, described: str) -> str:

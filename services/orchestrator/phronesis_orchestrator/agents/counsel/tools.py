@@ -20,7 +20,7 @@ from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.messages import In, Out_
 from phronesis_contracts.orchestrator import TURN_GET_TOOL, Source
 from phronesis_contracts.tools import legal_name, schema_of_input
-from phronesis_tokens import clean, cut
+from phronesis_tokens import clean, count, cut
 
 from ...approvals.policy import Ruling, call_arguments, judge
 from ...outside_tools.schemas import fetch_outside_tools
@@ -131,20 +131,32 @@ def _short(value: Any) -> Any:
     return [_short(member) for member in value] if isinstance(value, list) else value
 
 
+_WIDTHS = (800, 400, 200, 100)
+"""Characters of one text of a node at the start of a session: the widest with which the whole keeps to its room."""
+_SAID = ("statement", "rationale", "trigger", "response", "severity", "narrative", "target", "deadline", "horizon")
+
+
 def _session(started: SessionStarted) -> str:
-    lines = [_line(node) for node in (*started.vision, *started.foundation)]
     work = started.workload
     room = (
         json.dumps(_short(work.model_dump(mode="json", by_alias=True, exclude_none=True)), ensure_ascii=False) if work else ""
     )
     missing = [f"Could not be loaded: {', '.join(started.warnings)}."] if started.warnings else []
-    return "\n".join([*missing, *([f"Workload: {room}"] if room else []), *lines])
+    head = [*missing, *([f"Workload: {room}"] if room else [])]
+    text = ""
+    for width in _WIDTHS:
+        text = "\n".join([*head, *(_line(node, width) for node in (*started.vision, *started.foundation))])
+        if count(text) <= _SESSION:
+            break
+    return text
 
 
-def _line(node: ConstitutionNode) -> str:
-    said = node.summary or next((str(value) for value in (node.model_extra or {}).values() if isinstance(value, str)), "")
+def _line(node: ConstitutionNode, width: int) -> str:
+    own = node.model_extra or {}
+    texts = {"": node.summary, "description": node.description} | {name: own.get(name) for name in _SAID}
+    said = [f"{name}: {str(text)[:width]}" if name else text[:width] for name, text in texts.items() if text]
     parents = [f"{one.relationship} {one.id}" for one in (node.parents or ())] if isinstance(node, VisionNode) else []
-    return " | ".join(part for part in (node.id, node.type, node.title, said[:200], "; ".join(parents)) if part)
+    return " | ".join(part for part in (node.id, node.type, node.title, *said, "; ".join(parents)) if part)
 
 
 log = logging.getLogger(__name__)
@@ -214,7 +226,7 @@ class TurnTools:
         return answer
 
 
-_LEADS = {
+LEADS = {
     "SERVES": ("serves", "is served by"),
     "ALIGNS_WITH": ("aligns with", "is what it is aligned with by"),
     "SUPPORTED_BY": ("rests on", "supports"),
@@ -257,7 +269,7 @@ def chain(path: Sequence[Step]) -> str:
     said = [f"{path[0].title} [{path[0].node_id}]"] if path else []
     for step in path[1:]:
         name = step.relationship or ""
-        along, against = _LEADS.get(name, (f"leads by {name} to", f"is reached by {name} from"))
+        along, against = LEADS.get(name, (f"leads by {name} to", f"is reached by {name} from"))
         said.append(f"{against if step.direction == 'in' else along} {step.title} [{step.node_id}]")
     return f"{said[0]} {', which '.join(said[1:])}." if len(said) > 1 else "".join(said)
 

@@ -1,0 +1,538 @@
+"""A message read against a record: which nodes, people, types, properties, days and figures its words name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
+from functools import cached_property
+from math import log
+
+from rapidfuzz.distance import OSA
+
+from phronesis_contracts.constitution.registry import TYPES
+
+from ...understanding.language import Sense, Token
+from .record import Record, Thing, spaced
+
+_LONGEST = 14
+"""Tokens of a title or value that stands word for word."""
+_LEAST = 0.34
+"""The share of a title's weight that words must have to name it, where others have those words too."""
+_WHOLE = 0.85
+"""The share of a title that is as good as all of it."""
+_MOST = 0.5
+"""The share that words must have which mean something by themselves."""
+_GAP = 2
+"""Words without a sense between two words of a title."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """Tokens with their senses."""
+
+    start: int
+    end: int
+    senses: tuple[Sense, ...]
+
+    def of(self, kind: str) -> tuple[str, ...]:
+        return tuple(str(sense.value) for sense in self.senses if sense.kind == kind)
+
+
+@dataclass(frozen=True)
+class Named:
+    """A node that words name; `others` have those words as well."""
+
+    thing: Thing
+    start: int
+    end: int
+    whole: bool = False
+    others: tuple[Thing, ...] = ()
+    share: float = 1.0
+    """Of the title's weight, what the words have."""
+    typed: bool = False
+    """Whether its type stands beside it."""
+
+
+@dataclass(frozen=True)
+class Period:
+    """Days, both included; an open end is `None`."""
+
+    first: date | None
+    last: date | None
+    said: str = ""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A comparison with a figure."""
+
+    sign: str
+    """`>`, `<`, `>=`, `<=` or `=`."""
+    value: float
+    percent: bool = False
+
+
+@dataclass
+class Reading:
+    """What a message says."""
+
+    text: str
+    record: Record
+    tokens: tuple[Token, ...] = ()
+    spans: list[Span] = field(default_factory=list)
+    named: list[Named] = field(default_factory=list)
+    people: list[str] = field(default_factory=list)
+    periods: list[Period] = field(default_factory=list)
+    bounds: list[Bound] = field(default_factory=list)
+    figures: list[float] = field(default_factory=list)
+    hours: float | None = None
+    unknown: list[str] = field(default_factory=list)
+    """Words that nothing explains."""
+    absorbed: set[int] = field(default_factory=set)
+    """Tokens of type names that only say what a named node is."""
+
+    def of(self, kind: str) -> tuple[str, ...]:
+        """Values of the senses of a kind, in the order of the words."""
+        return tuple(dict.fromkeys(value for span in self.spans if span.start not in self.absorbed for value in span.of(kind)))
+
+    def has(self, kind: str, *values: str) -> bool:
+        """Whether a sense of a kind is said: one of the values, where any is named."""
+        said = self.of(kind)
+        return any(value in said for value in values) if values else bool(said)
+
+    def at(self, kind: str, *values: str) -> int:
+        """Where such a sense begins; -1 where it is not said."""
+        return next((span.start for span in self.spans if any(value in span.of(kind) for value in values or span.of(kind))), -1)
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        return self.of("type")
+
+    @property
+    def values(self) -> list[tuple[str, str]]:
+        """Property and value of each value that is said."""
+        return [sense.value for span in self.spans for sense in span.senses if sense.kind == "pair"]
+
+    @property
+    def things(self) -> list[Thing]:
+        return [one.thing for one in self.named]
+
+    @cached_property
+    def opening(self) -> str:
+        return self.tokens[0].folded if self.tokens else ""
+
+
+class Reader:
+    """Reads messages against a record."""
+
+    def __init__(self, record: Record) -> None:
+        self._record = record
+        self._language = record.words.language
+        self._stop = record.words.stop
+        self._titles: dict[tuple[str, ...], list[Thing]] = {}
+        self._by_stem: dict[str, set[str]] = {}
+        for one in record:
+            key = self._key(one.title)
+            self._titles.setdefault(key, []).append(one)
+            self._titles.setdefault(tuple(self._language.key(one.id)), []).append(one)
+            for stem in set(key) - self._stop:
+                self._by_stem.setdefault(stem, set()).add(one.id)
+        self._stems = {
+            one.id: [stem for stem in dict.fromkeys(self._key(one.title)) if stem not in self._stop] for one in record
+        }
+        self._people = self._known_people()
+        self._values = self._known_values()
+        self._own_words = {stem for key in self._language.phrases for stem in key} | set(self._by_stem) | self._stop
+        self._own_words |= {stem for key in (*self._people, *self._values) for stem in key}
+        self._extra = self._tenant_phrases()
+        self._own_words |= {stem for key in self._extra for stem in key}
+        self._texts: dict[str, set[str]] = {}
+
+    def _key(self, text: str) -> tuple[str, ...]:
+        key = self._language.key(text)
+        return key[1:] if len(key) > 1 and key[0] in ("the", "a", "an", "der", "die", "das") else key
+
+    def _known_people(self) -> dict[tuple[str, ...], str]:
+        names = {owner for one in self._record for owner in self._record.owners(one)}
+        names |= {one.title for one in self._record if one.type in ("human", "ai")}
+        found: dict[tuple[str, ...], str] = {}
+        parts: dict[tuple[str, ...], set[str]] = {}
+        for name in sorted(names):
+            key = self._language.key(name)
+            found[key] = name
+            for stem in key if len(key) <= 4 else ():
+                if stem not in self._stop:
+                    parts.setdefault((stem,), set()).add(name)
+        return {key: next(iter(some)) for key, some in parts.items() if len(some) == 1} | found
+
+    def _known_values(self) -> dict[tuple[str, ...], list[tuple[str, str]]]:
+        found: dict[tuple[str, ...], list[tuple[str, str]]] = {}
+        texts = {"summary", "description", "statement", "trigger", "response", "content", "narrative", "reasoning", "rationale"}
+        owner = self._record.names_of("owner")
+        for one in self._record:
+            for name, value in one.fields.items():
+                for part in value if isinstance(value, list | tuple) else [value]:
+                    if isinstance(part, str) and name not in texts | owner and len(part) <= 40 and not re.match(r"[\d-]", part):
+                        pairs = found.setdefault(self._language.key(part), [])
+                        if (name, part) not in pairs:
+                            pairs.append((name, part))
+        return {key: pairs for key, pairs in found.items() if key}
+
+    def _tenant_phrases(self) -> dict[tuple[str, ...], tuple[Sense, ...]]:
+        """Names of types, properties and relationships as they are, for what no content file says."""
+        found: dict[tuple[str, ...], tuple[Sense, ...]] = {}
+        for name in TYPES:
+            found[self._language.key(spaced(name))] = (Sense("type", name),)
+        senses = {own: sense for sense, names in self._record.words.names.items() for own in names}
+        for name in sorted({name for one in self._record for name in one.fields}):
+            if len(spaced(name)) > 2:
+                key = self._language.key(spaced(name))
+                found[key] = (*found.get(key, ()), Sense("property", senses.get(spaced(name), name)))
+        known = {name for names in self._record.words.relations.values() for name in names}
+        for type in sorted({link.type for link in self._record.links} - known):
+            key = self._language.key(spaced(type))
+            found.setdefault(key, (Sense("link", type),))
+            found.setdefault(tuple(stem for stem in key if stem not in self._stop) or key, (Sense("link", type),))
+        return found
+
+    def read(self, text: str) -> Reading:
+        """What the words of a message name."""
+        reading = Reading(text, self._record)
+        reading.tokens = tuple(self._mended(token) for token in self._language.tokens(text))
+        taken = self._read_word_for_word(reading)
+        self._read_parts(reading, taken)
+        self._read_days(reading, taken)
+        self._read_figures(reading, taken)
+        self._absorb(reading)
+        self._settle(reading)
+        said = [token for at, token in enumerate(reading.tokens) if at not in taken and self._is_content(token)]
+        said += [token for span in reading.spans if _only(span, "unable") for token in reading.tokens[span.start : span.end]]
+        strong = [one for one in reading.named if not self._is_weak(one, reading)]
+        reading.named = strong or reading.named
+        if said:
+            weak = [one for one in reading.named if self._is_weak(one, reading)]
+            reading.named = [one for one in reading.named if one not in weak]
+            said += [token for one in weak for token in reading.tokens[one.start : one.end]]
+        reading.unknown = [token.text for token in said]
+        return reading
+
+    def _is_weak(self, one: Named, reading: Reading) -> bool:
+        """Whether one common word is all that speaks for a node, beside words that nothing explains."""
+        return one.end - one.start == 1 and one.share < _MOST and not one.typed
+
+    def _settled(self, span: Span, reading: Reading) -> Span:
+        dropped = set[str]()
+        before = reading.tokens[span.start - 1] if span.start else None
+        behind = [one for one in reading.spans if one.end == span.start]
+        if span.of("type") and span.of("property") and reading.tokens[span.end - 1].folded != spaced(span.of("type")[0]):
+            dropped.add("property")  # of many of a type, not of what they are worth
+        if span.of("ask") == ("group",) and span.end - span.start == 1 and before is not None:
+            passive = set(self._language.words.get("passive", ()))
+            acted = any(one.of("relation") or one.of("link") or one.of("status") or one.of("property") for one in behind)
+            if reading.tokens[span.start].folded in passive and (acted or before.folded.endswith("ed")):
+                dropped.add("ask")
+        return replace(span, senses=tuple(sense for sense in span.senses if sense.kind not in dropped))
+
+    def _settle(self, reading: Reading) -> None:
+        """A word that names a type or does what a relationship says is a verb, unless a question or list stands before it."""
+        reading.spans = [self._settled(span, reading) for span in reading.spans]
+        for at, span in enumerate(reading.spans):
+            if not (span.of("type") and span.of("relation")) or not reading.named:
+                continue
+            before = reading.tokens[span.start - 1] if span.start else None
+            phrases = self._language.phrases.get((before.stem,), ()) if before else ()
+            leads = (
+                before is None
+                or any(sense.kind == "ask" for sense in phrases)
+                or any(one.end == span.start - 1 for one in reading.spans if one.of("ask"))
+            )
+            if not leads:
+                kept = tuple(sense for sense in span.senses if sense.kind != "type")
+                reading.spans[at] = replace(span, senses=kept)
+
+    def _is_content(self, token: Token) -> bool:
+        return token.stem not in self._stop and token.folded not in self._stop and token.folded[0].isalnum()
+
+    def _mended(self, token: Token) -> Token:
+        word = token.folded
+        if token.stem in self._own_words or len(word) < 4 or not word.isalpha() or self._language.is_word(token.text):
+            return token
+        most = 2 if len(word) >= 8 else 1
+        near = [
+            (min(OSA.distance(token.stem, one, score_cutoff=most), OSA.distance(word, one, score_cutoff=most)), one)
+            for one in self._own_words
+            if one[:1] == token.stem[:1] and abs(len(one) - len(token.stem)) <= most and len(one) >= 3
+        ]
+        swapped = sorted(word)
+        near = [one for one in near if one[0] <= most]
+        best = min(near, key=lambda one: (one[0], sorted(one[1]) != swapped, one[1]), default=None)
+        return replace(token, stem=best[1]) if best else token
+
+    def _read_word_for_word(self, reading: Reading) -> set[int]:
+        stems = [token.stem for token in reading.tokens]
+        taken: set[int] = set()
+        at = 0
+        while at < len(stems):
+            for end in range(min(len(stems), at + _LONGEST), at, -1):
+                key = tuple(stems[at:end])
+                things = self._titles.get(key, ())
+                senses = (*self._language.phrases.get(key, ()), *self._extra.get(key, ()))
+                if things and (end - at > 1 or (not senses and key not in self._people)) and self._is_named(key):
+                    best = self._fitting(things, reading)
+                    reading.named.append(Named(best, at, end, True, tuple(one for one in things if one is not best)))
+                elif key in self._people and (end - at > 1 or not senses):
+                    reading.people.append(self._people[key])
+                    reading.spans.append(Span(at, end, (Sense("person", self._people[key]),)))
+                elif key in self._values or senses:
+                    pairs = self._values.get(key, ())
+                    told = tuple(sense for sense in senses if sense.kind != "stop")
+                    reading.spans.append(Span(at, end, told + tuple(Sense("pair", pair) for pair in pairs)))
+                    if not told and not pairs:
+                        at = end
+                        break
+                else:
+                    continue
+                taken |= set(range(at, end))
+                at = end
+                break
+            else:
+                at += 1
+        return taken
+
+    def _is_named(self, key: Sequence[str]) -> bool:
+        return any(stem not in self._stop for stem in key)
+
+    def _fitting(self, things: Sequence[Thing], reading: Reading) -> Thing:
+        types = {
+            str(sense.value)
+            for token in reading.tokens
+            for sense in self._language.phrases.get((token.stem,), ())
+            if sense.kind == "type"
+        }
+        return next((one for one in things if one.type in types), things[0])
+
+    def _read_parts(self, reading: Reading, taken: set[int]) -> None:
+        while (found := self._best_part(reading, taken)) is not None:
+            reading.named.append(found)
+            inside = set(range(found.start, found.end))
+            taken |= inside
+            reading.spans = [span for span in reading.spans if not (span.start in inside and span.end <= found.end)]
+
+    def _best_part(self, reading: Reading, taken: set[int]) -> Named | None:
+        named = {at for one in reading.named for at in range(one.start, one.end)}
+        rated: list[tuple[float, int, int, Thing, float, bool]] = []
+        held = {at: self._by_stem.get(token.stem, set()) for at, token in enumerate(reading.tokens) if at not in named}
+        for id in set().union(*held.values()):
+            one = self._record.things[id]
+            for start, end, own in self._clusters([at for at, some in held.items() if id in some], reading):
+                stems = {reading.tokens[at].stem for at in own}
+                weight = sum(map(self._weight, stems))
+                share = weight / (sum(map(self._weight, self._stems[id])) or 1.0)
+                typed = self._is_beside(one.type, start, end, reading)
+                alike = set.intersection(*(self._by_stem[stem] for stem in stems))
+                unique = len([id for id in alike if not typed or self._record.things[id].type == one.type]) == 1
+                if all(at in taken for at in own):
+                    # Words with a sense of their own name a node only where most of its title or its type stands there.
+                    single = typed and unique and self._is_beside(one.type, start, end, reading, single=True)
+                    if not single and (len(stems) < 2 or share < _MOST):
+                        continue
+                if share < _LEAST and not unique and not typed:
+                    continue
+                said = one.type in reading.of("type")
+                rated.append((weight * (1 + share) * (1.6 if typed else 1.15 if said else 1.0), start, end, one, share, typed))
+        if not rated:
+            return None
+        best = max(rated, key=lambda row: (row[0], -row[2] + row[1], row[3].id))
+        equal = tuple(row[3] for row in rated if row[3] is not best[3] and row[0] >= 0.97 * best[0] and row[1] == best[1])
+        kinds = {one.thing.type for one in reading.named}
+        likely = next((row for row in rated if row[3] in equal and row[3].type in kinds and best[3].type not in kinds), None)
+        if likely is not None:
+            equal, best = (), likely
+        return Named(best[3], best[1], best[2], best[4] > _WHOLE, equal, best[4], best[5])
+
+    def _clusters(self, own: Sequence[int], reading: Reading) -> Iterator[tuple[int, int, list[int]]]:
+        """Words of a title that stand together."""
+        run: list[int] = []
+        for at in own:
+            between = reading.tokens[run[-1] + 1 : at] if run else ()
+            if run and (len(between) > _GAP or any(self._is_content(token) for token in between)):
+                yield run[0], run[-1] + 1, run
+                run = []
+            run.append(at)
+        if run:
+            yield run[0], run[-1] + 1, run
+
+    def _weight(self, stem: str) -> float:
+        return log(1 + len(self._record.things) / max(1, len(self._by_stem.get(stem, ()))))
+
+    def _is_beside(self, type: str, start: int, end: int, reading: Reading, *, single: bool = False) -> bool:
+        plural = tuple(self._language.words.get("plural", ()))
+        return any(
+            type in span.of("type")
+            and (span.end <= start or span.start >= end)
+            and self._touches(span, start, end, reading)
+            and not (single and reading.tokens[span.end - 1].folded.endswith(plural or ("\0",)))
+            for span in reading.spans
+        )
+
+    def _touches(self, span: Span, start: int, end: int, reading: Reading) -> bool:
+        between = reading.tokens[end : span.start] if span.start >= end else reading.tokens[span.end : start]
+        return len(between) <= (0 if span.start >= end else _GAP) and not any(self._is_content(token) for token in between)
+
+    def _absorb(self, reading: Reading) -> None:
+        for one in reading.named:
+            for span in reading.spans:
+                if one.thing.type in span.of("type") and self._touches(span, one.start, one.end, reading):
+                    reading.absorbed |= set(range(span.start, span.end))
+
+    def _read_days(self, reading: Reading, taken: set[int]) -> None:
+        today = self._record.today
+        spans = list(reading.spans)
+        for index, span in enumerate(spans):
+            edge = self._edge_before(spans, index)
+            for said in span.of("period"):
+                first, last = _named_period(said, today)
+                reading.periods.append(_edged(edge, Period(first, last, said)))
+            for said in span.of("weekday"):
+                ahead = (int(said) - today.weekday()) % 7
+                day = today + timedelta(days=ahead)
+                reading.periods.append(_edged(edge, Period(day, day, said)))
+            for said in span.of("month"):
+                self._read_month(reading, int(said), span, edge, taken)
+        for match in re.finditer(r"\b(\d{4})-(\d{2})-(\d{2})\b", reading.text):
+            try:
+                day = date.fromisoformat(match[0])
+            except ValueError:
+                continue
+            inside = [at for at, token in enumerate(reading.tokens) if match.start() <= token.start < match.end()]
+            taken |= set(inside)
+            before = [number for number, span in enumerate(spans) if inside and span.end <= inside[0]]
+            edge = self._edge_before(spans, before[-1] + 1) if before else ""
+            reading.periods.append(_edged(edge, Period(day, day, match[0])))
+
+    def _edge_before(self, spans: Sequence[Span], index: int) -> str:
+        before = spans[index - 1] if index else None
+        return before.of("edge")[0] if before is not None and before.of("edge") else ""
+
+    def _read_month(self, reading: Reading, month: int, span: Span, edge: str, taken: set[int]) -> None:
+        today = self._record.today
+        around = {at: reading.tokens[at] for at in range(max(0, span.start - 2), min(len(reading.tokens), span.end + 3))}
+        day = next(
+            (int(re.sub(r"\D", "", t.folded)) for at, t in around.items() if re.fullmatch(r"\d{1,2}(st|nd|rd|th)?", t.folded)),
+            None,
+        )
+        year = next((int(t.folded) for t in around.values() if re.fullmatch(r"(19|20)\d\d", t.folded)), None)
+        taken |= {at for at, t in around.items() if re.fullmatch(r"\d{1,2}(st|nd|rd|th)?|(19|20)\d\d", t.folded)}
+        chosen = year or min((today.year + by for by in (-1, 0, 1)), key=lambda y: abs((date(y, month, 15) - today).days))
+        try:
+            first = date(chosen, month, day or 1)
+        except ValueError:
+            return
+        last = first if day else (first.replace(day=28) + timedelta(days=4)).replace(day=1) - timedelta(days=1)
+        reading.periods.append(_edged(edge, Period(first, last, span.of("month")[0])))
+
+    def _read_figures(self, reading: Reading, taken: set[int]) -> None:
+        for at, token in enumerate(reading.tokens):
+            value = _figure(token, reading)
+            if value is None or (at in taken and not token.folded.isalpha() and token.folded.isdigit()):
+                continue
+            if (
+                token.folded.isdigit()
+                and re.fullmatch(r"(19|20)\d\d", token.folded)
+                and not reading.periods
+                and not _has_unit(reading, at)
+            ):
+                taken.add(at)
+                year = int(token.folded)
+                edge = next((span.of("edge")[0] for span in reading.spans if span.end == at and span.of("edge")), "")
+                edge = "" if edge == "within" else edge
+                reading.periods.append(_edged(edge, Period(date(year, 1, 1), date(year, 12, 31), token.text)))
+                continue
+            taken.add(at)
+            following = [span for span in reading.spans if at < span.start <= at + 2]
+            units = [unit for span in following for unit in span.of("unit")]
+            before = [span for span in reading.spans if span.end in (at, at - 1)]
+            if units and units[0] in ("day", "week", "month") and (edge := next((e for s in before for e in s.of("edge")), "")):
+                span = timedelta(days=value * {"day": 1, "week": 7, "month": 30}[units[0]])
+                today = self._record.today
+                past = any(e == "past" for s in before for e in s.of("edge")) and edge != "within"
+                reading.periods.append(Period(today - span, today, "") if past else Period(today, today + span, ""))
+                continue
+            if units and units[0] == "hour":
+                reading.hours = value
+            percent = any(t.folded in ("%", "percent") for t in reading.tokens[at + 1 : at + 3])
+            around = [*before, *(s for s in reading.spans if at < s.start <= at + 2)]
+            sign = next((one for span in around for one in span.of("than")), "") or _sign_before(reading, at)
+            if sign:
+                reading.bounds.append(
+                    Bound({"more": ">", "less": "<", "least": ">=", "most": "<=", "exactly": "="}[sign], value, percent)
+                )
+            else:
+                reading.figures.append(value)
+
+
+def _only(span: Span, kind: str) -> bool:
+    return bool(span.senses) and all(sense.kind == kind for sense in span.senses)
+
+
+def _sign_before(reading: Reading, at: int) -> str:
+    """The sense of “than” and what stands before it: more likely than, less sure than."""
+    phrases = reading.record.words.language.words
+    before = [token.folded for token in reading.tokens[max(0, at - 5) : at]]
+    if not any(word in phrases.get("then_than", ()) for word in before):
+        return ""
+    return "less" if any(word in phrases.get("fewer", ()) for word in before) else "more"
+
+
+def _has_unit(reading: Reading, at: int) -> bool:
+    return any(span.of("unit") for span in reading.spans if at < span.start <= at + 1)
+
+
+def _figure(token: Token, reading: Reading) -> float | None:
+    plain = re.sub(r"(?<=\d),(?=\d{3}\b)", "", token.folded)
+    if re.fullmatch(r"\d+(\.\d+)?", plain):
+        return float(plain)
+    senses = reading.record.words.language.phrases.get((token.stem,), ())
+    said = next((sense.value for sense in senses if sense.kind == "number"), None)
+    if said is None or token.folded == "one":
+        return None
+    return float(said)
+
+
+def _named_period(said: str, today: date) -> tuple[date, date]:
+    monday = today - timedelta(days=today.weekday())
+    month = today.replace(day=1)
+    after = (month + timedelta(days=32)).replace(day=1)
+    before = (month - timedelta(days=1)).replace(day=1)
+    day = timedelta(days=1)
+    quarter = date(today.year, 3 * ((today.month - 1) // 3) + 1, 1)
+    third = (quarter + timedelta(days=95)).replace(day=1)
+    return {
+        "today": (today, today),
+        "tomorrow": (today + day, today + day),
+        "yesterday": (today - day, today - day),
+        "week": (monday, monday + 6 * day),
+        "next_week": (monday + 7 * day, monday + 13 * day),
+        "last_week": (monday - 7 * day, monday - day),
+        "month": (month, after - day),
+        "next_month": (after, (after + timedelta(days=32)).replace(day=1) - day),
+        "last_month": (before, month - day),
+        "quarter": (quarter, third - day),
+        "year": (date(today.year, 1, 1), date(today.year, 12, 31)),
+        "next_year": (date(today.year + 1, 1, 1), date(today.year + 1, 12, 31)),
+        "last_year": (date(today.year - 1, 1, 1), date(today.year - 1, 12, 31)),
+        "weekend": (monday + 5 * day, monday + 6 * day),
+        "lately": (today - timedelta(days=90), today),
+    }[said]
+
+
+def _edged(edge: str, period: Period) -> Period:
+    if edge == "earlier" and period.first is not None:
+        return Period(None, period.first - timedelta(days=1), period.said)
+    if edge == "before":
+        return Period(None, period.last, period.said)
+    if edge == "after":
+        return Period(period.first, None, period.said)
+    return period
