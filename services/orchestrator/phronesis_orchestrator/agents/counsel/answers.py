@@ -1,10 +1,14 @@
-"""Answers by rules, nodes cited: contradictions, losses, precedents, purpose, capacity, strategies."""
+"""What is answered: plans over what a turn read, and what single tools say, with nodes cited."""
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from datetime import date, timedelta
+from typing import Any
 
 from phronesis_contracts import NotFound, Nothing
 from phronesis_contracts.constitution.insight import (
@@ -52,7 +56,7 @@ from phronesis_contracts.constitution.paths import (
     RankNodes,
     Step,
 )
-from phronesis_contracts.constitution.registry import CONSTITUTIONAL
+from phronesis_contracts.constitution.registry import CONSTITUTIONAL, TYPES, Layer
 from phronesis_contracts.constitution.search import (
     GOAL_SEARCH_TOOL,
     PRECEDENT_SEARCH_TOOL,
@@ -72,8 +76,774 @@ from phronesis_contracts.constitution.session import (
     WorkloadAssessed,
 )
 
-from .record import Record
-from .tools import SeenNode, Titled, TurnTools, chain, cite, hours, joined, listed, paragraphs
+from .reading import OPEN, Bound, Link, Named, Reading, Record, Thing, number_of, spaced
+from .tools import LEADS, SeenNode, Titled, TurnTools, chain, cite, hours, joined, listed, paragraphs
+
+_ROWS = 60
+"""Rows of a list."""
+_SIGNS: dict[str, Callable[[float, float], bool]] = {
+    ">": operator.gt,
+    "<": operator.lt,
+    ">=": operator.ge,
+    "<=": operator.le,
+    "=": operator.eq,
+}
+_TURNING = ("block", "part", "lead", "link", "threaten")
+"""Relationships whose verbs come in both directions: blocks and waits for, is part of and contains."""
+_HOPS = 5
+_UP = ("SERVES", "ALIGNS_WITH", "PART_OF", "SUPPORTED_BY", "MEASURES", "CONTRIBUTES_TO")
+_LAYERS = {layer.value: place for place, layer in enumerate(Layer)}
+_FULL = ("statement", "rationale", "trigger", "response", "severity", "description", "narrative", "reasoning", "content")
+_SENSES = ("owner", "due", "effort", "budget", "spent")
+_NUMBERS = ("effort", "budget", "spent", "priority", "roi", "confidence", "likelihood", "value")
+_DATES = ("due", "decided", "observed")
+_SHOWN = {
+    "task": ("status", "due"),
+    "decision": ("decided", "roi"),
+    "goal": ("due",),
+    "milestone": ("due",),
+    "action": ("due",),
+    "insight": ("confidence",),
+    "pattern": ("confidence",),
+    "risk": ("likelihood",),
+    "observation": ("value", "observed"),
+}
+"""What a list tells of nodes of a type beside what was asked."""
+_PLURALS = {
+    "ai": "AIs",
+    "strategy": "strategies",
+    "policy": "policies",
+    "business": "businesses",
+    "process": "processes",
+    "human": "people",
+    "evidence": "pieces of evidence",
+}
+
+
+def noun(type: str, n: int = 2) -> str:
+    """A type in the words of a sentence."""
+    return spaced(type) if n == 1 else _PLURALS.get(type, f"{spaced(type)}s")
+
+
+def figure(value: float) -> str:
+    """A number as people write it."""
+    return f"{value:,.2f}".rstrip("0").rstrip(".")
+
+
+@dataclass
+class Query:
+    """A set: which nodes, and under which conditions."""
+
+    types: tuple[str, ...] = ()
+    layers: tuple[str, ...] = ()
+    scope: tuple[Thing, ...] | None = None
+    conditions: list[tuple[str, Callable[[Thing], bool]]] = field(default_factory=list)
+    """Each with the words that say it."""
+    put_away: bool = False
+    """Whether nodes that are archived or deprecated count."""
+
+    def run(self, record: Record) -> list[Thing]:
+        found = list(self.scope) if self.scope is not None else list(record)
+        if self.types and not (self.scope is not None and not any(one.type in self.types for one in found)):
+            found = [one for one in found if one.type in self.types]
+        if self.layers:
+            found = [one for one in found if one.layer in self.layers]
+        if not self.put_away:
+            found = [one for one in found if one.status not in ("archived", "deprecated")]
+        return [one for one in found if all(holds(one) for _, holds in self.conditions)]
+
+    def said(self, n: int, record: Record) -> str:
+        """The set in words."""
+        what = joined([noun(type, n) for type in self.types]) if self.types else "nodes" if n != 1 else "node"
+        if self.layers and not self.types:
+            what = f"{what} of the {joined(self.layers)} layer"
+        return " ".join([what, *(words for words, _ in self.conditions)])
+
+
+def _has_value(name: str, values: set[str]) -> Callable[[Thing], bool]:
+    return lambda one: one.fields.get(name) in values
+
+
+class Plans:
+    """Answers from a record alone."""
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+
+    # What is asked of sets
+
+    def query(self, r: Reading, scope: Sequence[Thing] | None = None) -> Query:
+        """The set that a reading speaks of."""
+        record = self.record
+        q = Query(scope=tuple(scope) if scope is not None else None)
+        types = list(r.types)
+        if types == ["human"] and (r.has("ask", "group") or (r.has("superlative") and r.has("ask", "who"))):
+            types = ["task"]
+        if len(types) > 1 and "human" in types and r.people == [] and (r.has("ask", "group") or r.has("ask", "who")):
+            types.remove("human")
+        q.types = tuple(types)
+        q.layers = tuple(r.of("layer")) if not q.types else ()
+        status = r.of("status")
+        if r.people and not (types == ["human"]):
+            people = set(r.people)
+            q.conditions.append((f"of {joined(r.people)}", lambda one: bool(people & set(record.owners(one)))))
+        if r.has("ask", "overdue"):
+            q.conditions.append(("overdue", record.is_overdue))
+        if status:
+            self._add_status(q, r, status)
+        for period in r.periods if not r.has("ask", "overdue") else ():
+            self._add_period(q, r, period)
+        for bound in r.bounds:
+            self._add_bound(q, r, bound)
+        if r.has("property", "priority") and not r.bounds and (levels := [*r.figures, *map(float, r.of("level"))]):
+            q.conditions.append(
+                (f"of priority {figure(levels[0])}", lambda one: number_of(record.value(one, "priority")) == levels[0])
+            )
+        before = len(q.conditions)
+        self._add_values(q, r)
+        self._add_returns(q, r)
+        if r.has("ask", "lack"):
+            self._add_lack(q, r)
+        elif not r.named and not r.has("ask", "max", "min", "group") and len(q.conditions) == before:
+            self._add_relation(q, r)
+        return q
+
+    def _add_relation(self, q: Query, r: Reading) -> None:
+        """Which of a type are joined to any of another, or to anything at all, as the sentence says."""
+        strong = [sense for sense in r.of("relation") if sense != "part"]
+        links = set(r.of("link"))
+        types = sorted(q.types, key=lambda type: r.at("type", type))
+        part = r.at("relation", "part")
+        between = len(types) == 2 and r.at("type", types[0]) < part < r.at("type", types[1])
+        if not types or not (strong or links or between):
+            return
+        names = links or (self.record.words.relations.get(strong[0], frozenset()) if strong else frozenset())
+        verb = r.at("link") if links else r.at("relation", strong[0]) if strong else part
+        first = r.at("type", types[0])
+        if first == verb and len(types) == 1:
+            return
+        sense = "link" if links else strong[0] if strong else "part"
+        others = set(types[1:])
+
+        def holds(one: Thing) -> bool:
+            for link, other in self.record.neighbours(one.id):
+                if (others and other.type not in others) or other.status in ("archived", "deprecated"):
+                    continue
+                if not names or (
+                    link.type in names and (others or self._fits(r, names, link, one, (first, first + 1), verb, sense))
+                ):
+                    return True
+            return False
+
+        q.types = (types[0],)
+        words = f"that {'are joined to a ' + noun(types[1], 1) if others else 'are joined so (' + self._verb(sense) + ')'}"
+        q.conditions.append((words, holds))
+
+    def _add_status(self, q: Query, r: Reading, status: Sequence[str]) -> None:
+        wanted = set(status)
+        if {"archived", "deprecated"} & wanted:
+            q.put_away = True
+            q.conditions.append((f"that are {joined(sorted(wanted))}", lambda one: one.status in wanted))
+        elif "active" in wanted and len(wanted) == 1:
+            return
+        elif "open" in wanted:
+            only = {"todo", "in_progress"} & wanted
+            keep = OPEN if not only else OPEN & (only | (OPEN if "todo" not in only and "in_progress" not in only else set()))
+            q.conditions.append(
+                ("still open", lambda one: one.status in (keep or OPEN) or (one.type != "task" and one.status == "active"))
+            )
+        else:
+            named = joined([spaced(one) for one in sorted(wanted - {"active"})])
+            q.conditions.append(
+                (
+                    f"with the status {named}",
+                    lambda one: one.status in wanted or str(self.record.value(one, "status")).casefold() in wanted,
+                )
+            )
+
+    def _date_sense(self, r: Reading, one: Thing) -> str | None:
+        for sense in _DATES:
+            if r.has("property", sense) and self.record.value(one, sense) is not None:
+                return sense
+        return next((sense for sense in _DATES if self.record.value(one, sense) is not None), None)
+
+    def _add_period(self, q: Query, r: Reading, period: Any) -> None:
+        record = self.record
+        due = r.has("property", "due") or (
+            not r.has("property") and (not q.types or set(q.types) <= {"task", "action", "milestone"})
+        )
+        first = period.first
+        if first is None and due and not r.has("ask", "overdue"):
+            first = record.today
+
+        def holds(one: Thing) -> bool:
+            sense = self._date_sense(r, one)
+            day = record.day(record.value(one, sense)) if sense else None
+            inside = day is not None and (first is None or day >= first) and (period.last is None or day <= period.last)
+            return inside and not (due and one.type == "task" and one.status not in OPEN)
+
+        said = [f"from {first}"] if first else []
+        said += [f"to {period.last}"] if period.last else []
+        q.conditions.append((f"{'due ' if due else ''}{' '.join(said)}", holds))
+
+    def _measured(self, r: Reading) -> str | None:
+        """The figure that is asked about."""
+        for sense in r.of("property"):
+            if sense in _NUMBERS or (
+                sense not in _DATES and any(number_of(self.record.value(one, sense)) is not None for one in self.record)
+            ):
+                return sense
+        return next((one for one in r.of("superlative")), None)
+
+    def _add_bound(self, q: Query, r: Reading, bound: Bound) -> None:
+        sense = self._measured(r) or ("effort" if r.has("unit", "hour") else None)
+        if sense is None or sense == "date":
+            return
+        value = bound.value / 100 if bound.percent and sense in ("confidence", "likelihood") else bound.value
+        if sense in ("confidence", "likelihood") and value > 1:
+            value /= 100
+        compare = _SIGNS[bound.sign]
+
+        def holds(one: Thing) -> bool:
+            found = number_of(self.record.value(one, sense))
+            return found is not None and compare(found, value)
+
+        q.conditions.append((f"with {spaced(sense)} {bound.sign} {figure(value)}", holds))
+
+    def _add_values(self, q: Query, r: Reading) -> None:
+        by_name: dict[str, set[str]] = {}
+        types = set(q.types)
+        for span in r.spans:
+            plain = all(sense.kind == "pair" for sense in span.senses)
+            for name, value in (sense.value for sense in span.senses if sense.kind == "pair"):
+                if not plain and not types:
+                    continue
+                if not types or any(one.type in types and one.fields.get(name) == value for one in self.record):
+                    by_name.setdefault(name, set()).add(value)
+        if len(by_name) > 1:
+            named = {name for name in by_name if r.has("property", name)}
+            by_name = {name: some for name, some in by_name.items() if not named or name in named}
+        for name, some in list(by_name.items())[:1]:
+            said = f"with {spaced(name)} {joined(sorted(some))}"
+            q.conditions.append((said, _has_value(name, some)))
+
+    def _add_returns(self, q: Query, r: Reading) -> None:
+        record = self.record
+        if "decision" not in q.types or r.has("ask", "max", "min"):
+            return
+        if r.has("loss"):
+            q.conditions.append(("with a loss", lambda one: (number_of(record.value(one, "roi")) or 0) < 0))
+        elif r.has("gain"):
+            q.conditions.append(("that paid off", lambda one: (number_of(record.value(one, "roi")) or 0) > 0))
+
+    def _add_lack(self, q: Query, r: Reading) -> None:
+        record = self.record
+        senses = [sense for sense in r.of("property") if sense not in ("status",)]
+        types = [type for type in r.types if type != "human"]
+        if len(types) > 1:
+            order = sorted(types, key=lambda type: r.at("type", type))
+            q.types = (order[0],)
+            others = set(order[1:])
+            q.conditions.append(
+                (
+                    f"without {joined([noun(type, 1) for type in order[1:]])}",
+                    lambda one: not any(other.type in others for _, other in record.neighbours(one.id)),
+                )
+            )
+        elif senses:
+            q.conditions.append(
+                (
+                    f"without {joined([spaced(sense) for sense in senses])}",
+                    lambda one: all(record.value(one, sense) is None for sense in senses),
+                )
+            )
+        elif "human" in r.types:
+            q.conditions.append(("without owner", lambda one: not record.owners(one)))
+
+    # Saying sets
+
+    def row(self, one: Thing, senses: Sequence[str] = ()) -> str:
+        """A node with what of it was asked."""
+        said = []
+        for sense in dict.fromkeys([*senses, *_SHOWN.get(one.type, ())]):
+            value = self.record.value(one, sense)
+            if value is not None and sense != "title":
+                said.append(self.told(sense, value))
+        return f"{cite(one)}" + (f" ({', '.join(said)})" if said else "")
+
+    def told(self, sense: str, value: Any) -> str:
+        """A value with its name."""
+        if sense == "effort" and (number := number_of(value)) is not None:
+            return hours(number)
+        if (number := number_of(value)) is not None and not isinstance(value, str):
+            return f"{spaced(sense)} {figure(number)}"
+        if sense == "status":
+            return spaced(str(value))
+        return f"{spaced(sense)} {value}"
+
+    def listed(self, rows: Iterable[str]) -> str:
+        """Rows; those beyond the most that are told are counted."""
+        found = list(rows)
+        more = [f"- and {len(found) - _ROWS} more"] if len(found) > _ROWS else []
+        return "\n".join([*(f"- {row}" for row in found[:_ROWS]), *more])
+
+    def limits(self) -> str:
+        """That the graph was read in part."""
+        return "The graph is larger than what I read of it, so there may be more." if self.record.partial else ""
+
+    def say_set(self, q: Query, r: Reading) -> str:
+        """The set as a list, a number, or the sums that are asked."""
+        found = q.run(self.record)
+        measured = self._measured(r)
+        if r.has("ask", "max", "min") and measured == "date":
+            measured = None
+        if r.has("ask", "group") or (r.has("ask", "who") and r.has("ask", "max", "min")):
+            if grouped := self._grouped(q, r, found, measured):
+                return grouped
+        if r.has("ask", "max", "min") and (best := self._extreme(q, r, found, measured)):
+            return best
+        counts = r.has("ask", "count")
+        if measured in ("effort", "budget", "spent", "value", "roi") or (measured and measured not in _NUMBERS):
+            if (counts or r.has("ask", "sum", "mean")) and (r.has("unit", "hour") or not counts or measured != "effort"):
+                return self._figures(q, r, found, measured)
+        if counts:
+            head = f"{len(found)} {q.said(len(found), self.record)}."
+            return paragraphs(head, self.listed(self.row(one) for one in found) if found else "", self.limits())
+        return self.say_list(q, r, found)
+
+    def say_list(self, q: Query, r: Reading, found: Sequence[Thing]) -> str:
+        """The nodes by type, in full where that is asked."""
+        if not found:
+            yes = "No. " if r.has("ask", "exists") and r.opening in self.being else ""
+            nearest = Query(types=q.types, layers=q.layers, scope=q.scope).run(self.record)
+            all_of = joined([noun(type, len(nearest)) for type in q.types]) or "nodes"
+            is_are = "is" if len(nearest) == 1 else "are"
+            there = f" There {is_are} {len(nearest)} {all_of} in all." if q.conditions and nearest else ""
+            return f"{yes}There are no {q.said(2, self.record)} on record.{there}"
+        full = r.has("ask", "full") or (
+            set(q.types) <= {"principle", "guardrail", "value"}
+            and q.types
+            and r.has("property", "trigger", "response", "statement", "reasoning")
+        )
+        senses = [sense for sense in r.of("property") if sense != "status"]
+        senses += [sense for sense in ("owner",) if r.has("ask", "who")]
+        found = self._ordered(found, r)
+        if r.has("ask", "rank") and (measured := self._measured(r)) is not None:
+            found = sorted(found, key=lambda one: number_of(self.record.value(one, measured)) or 0, reverse=not r.has("low"))
+            senses = [measured]
+        yes = "Yes. " if r.has("ask", "exists") and r.opening in self.being else ""
+        head = f"{yes}{len(found)} {q.said(len(found), self.record)}:"
+        if full:
+            return paragraphs(head, *(self.in_full(one) for one in found), self.limits())
+        if set(q.types) <= {"principle", "guardrail", "value"} and q.types:
+            return paragraphs(head, self.listed(f"{cite(one)}{self._gist(one)}" for one in found), self.limits())
+        return paragraphs(head, self.listed(self.row(one, senses) for one in found), self.limits())
+
+    def _gist(self, one: Thing) -> str:
+        text = next(
+            (str(one.fields[name]) for name in ("statement", "trigger", "summary", "description") if name in one.fields), ""
+        )
+        return f": {text}" if text else ""
+
+    def _ordered(self, found: Sequence[Thing], r: Reading) -> list[Thing]:
+        days = {one.id: self.record.due(one) for one in found}
+        return sorted(
+            found, key=lambda one: (list(TYPES).index(one.type) if one.type in TYPES else 99, days[one.id] or date.max)
+        )
+
+    def _figures(self, q: Query, r: Reading, found: Sequence[Thing], sense: str) -> str:
+        figures = [(one, number) for one in found if (number := number_of(self.record.value(one, sense))) is not None]
+        if not figures:
+            return f"No {spaced(sense)} is on record for {q.said(2, self.record)}."
+        total = sum(number for _, number in figures)
+        mean = r.has("ask", "mean")
+        value = total / len(figures) if mean else total
+        said = hours(round(value, 2)) if sense == "effort" else figure(value)
+        of = f"{len(figures)} {q.said(len(figures), self.record)}"
+        head = f"{said}: that is the {'average' if mean else 'total'} {spaced(sense)} of {of}."
+        having = {one for one, _ in figures}
+        missing = [cite(one) for one in found if one not in having]
+        lacking = f"Without {spaced(sense)}, and not counted: {joined(missing)}." if missing else ""
+        return paragraphs(
+            head, self.listed(f"{cite(one)}: {self.told(sense, number)}" for one, number in figures), lacking, self.limits()
+        )
+
+    def _grouped(self, q: Query, r: Reading, found: Sequence[Thing], measured: str | None) -> str:
+        key, name = self._group_key(r, q)
+        if key is None:
+            return ""
+        sums = measured in ("effort", "budget", "spent") and not (r.has("ask", "count") and not r.has("unit", "hour"))
+        groups: dict[str, float] = {}
+        for one in found:
+            for value in key(one):
+                groups[value] = groups.get(value, 0) + ((number_of(self.record.value(one, measured or "")) or 0) if sums else 1)
+        if not groups:
+            return ""
+        rows = sorted(groups.items(), key=lambda row: (-row[1], row[0]))
+        what = f"{spaced(measured or '')} of {q.said(2, self.record)}" if sums else q.said(2, self.record)
+        if r.has("ask", "max", "min") and not r.has("ask", "group"):
+            low = r.has("low")
+            best = rows[-1] if low else rows[0]
+            same = [value for value, number in rows if number == best[1]]
+            unit = "hours" if measured == "effort" else spaced(measured or "")
+            counted = unit if sums else q.said(int(best[1]), self.record)
+            return f"{joined(same)}: {figure(best[1])} {counted}, the {'least' if low else 'most'} of all."
+        return paragraphs(
+            f"{what[:1].upper()}{what[1:]} by {name}:",
+            self.listed(f"{value}: {figure(number)}" for value, number in rows),
+            self.limits(),
+        )
+
+    def _group_key(self, r: Reading, q: Query) -> tuple[Callable[[Thing], Sequence[str]] | None, str]:
+        record = self.record
+        behind = r.at("ask", "group")
+        if r.has("property", "owner") or "human" in r.types or r.has("ask", "who"):
+            return (lambda one: record.owners(one) or ("nobody",)), "owner"
+        if r.has("property", "status"):
+            return (lambda one: (spaced(str(record.value(one, "status"))),)), "status"
+        after = [span for span in r.spans if span.start > behind >= 0]
+        for span in after:
+            for sense in span.of("property"):
+                return (
+                    lambda one, sense=sense: (str(value),) if (value := record.value(one, sense)) is not None else ()
+                ), spaced(sense)
+            for type in span.of("type"):
+                if len(q.types) > 1:
+                    q.types = tuple(one for one in q.types if one != type)
+                    return (
+                        lambda one, type=type: [cite(other) for _, other in record.neighbours(one.id) if other.type == type]
+                    ), noun(type, 1)
+        if r.has("by_layer"):
+            return (lambda one: (one.layer,)), "layer"
+        return None, ""
+
+    def _extreme(self, q: Query, r: Reading, found: Sequence[Thing], measured: str | None) -> str:
+        record = self.record
+        low = r.has("low")
+        if len(q.types) == 2 and not measured:
+            first, second = sorted(q.types, key=lambda type: r.at("type", type))
+            rest = Query(types=(second,), scope=q.scope, conditions=q.conditions).run(record)
+            counted = {
+                one: sum(1 for _, other in record.neighbours(one.id) if other in rest)
+                for one in Query(types=(first,)).run(record)
+            }
+            if not counted:
+                return ""
+            best = (min if low else max)(counted.values())
+            named = joined([cite(one) for one, n in counted.items() if n == best])
+            return f"{named}: {best} {noun(second, best)}, the {'fewest' if low else 'most'}."
+        sense = measured or "date"
+        if sense == "date" or sense in _DATES:
+            return self._extreme_day(q, r, found, low)
+        rated = [(number, one) for one in found if (number := number_of(record.value(one, sense))) is not None]
+        if not rated:
+            return ""
+        many = int(r.figures[0]) if r.figures and 1 < r.figures[0] <= 20 else 1
+        rated.sort(key=lambda row: row[0], reverse=not low)
+        edge = rated[min(many, len(rated)) - 1][0]
+        ahead = [row for row in rated if (row[0] <= edge if low else row[0] >= edge)]
+        if many == 1 and len(ahead) == 1:
+            number, one = ahead[0]
+            rank = f"the {'lowest' if low else 'highest'} of {len(rated)} {q.said(len(rated), record)}"
+            return f"{cite(one)}: {self.told(sense, number)}, {rank}."
+        return paragraphs(
+            f"{'Lowest' if low else 'Highest'} {spaced(sense)}:",
+            self.listed(f"{cite(one)}: {self.told(sense, number)}" for number, one in ahead),
+        )
+
+    def _extreme_day(self, q: Query, r: Reading, found: Sequence[Thing], low: bool) -> str:
+        days = []
+        for one in found:
+            sense = self._date_sense(r, one)
+            if sense and (day := self.record.day(self.record.value(one, sense))) is not None:
+                if sense == "due" and low and ((one.status not in OPEN and one.type == "task") or self._is_past(r, day)):
+                    continue
+                days.append((day, one))
+        if not days:
+            return ""
+        day, best = (min if low else max)(days, key=lambda row: row[0])
+        return f"{cite(best)}: {day}, the {'earliest' if low else 'latest'} of {len(days)} {q.said(len(days), self.record)}."
+
+    def _is_past(self, r: Reading, day: date) -> bool:
+        return r.has("edge", "within") and day < self.record.today
+
+    # Single nodes
+
+    def in_full(self, one: Thing) -> str:
+        """All that a node says of itself."""
+        names = sorted(one.fields, key=lambda name: _FULL.index(name) if name in _FULL else -1 if name == "summary" else 99)
+        lines = [f"{spaced(name).capitalize()}: {self._plain(one.fields[name], name)}" for name in names]
+        owners = self.record.owners(one)
+        if owners and not any(spaced(name) in self.record.words.names["owner"] for name in one.fields):
+            lines.append(f"Owner: {joined(owners)}")
+        status = f", {spaced(one.status)}" if one.type == "task" or one.status != "active" else ""
+        return "\n".join([f"{cite(one)} ({noun(one.type, 1)}{status})", *(f"- {line}" for line in lines)])
+
+    def _plain(self, value: Any, name: str) -> str:
+        if isinstance(value, dict) and (number := number_of(value)) is not None:
+            return figure(number)
+        if isinstance(value, list | tuple):
+            return "; ".join(map(str, value))
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return figure(float(value))
+        return str(value)
+
+    def describe(self, one: Thing) -> str:
+        """A node in full with what it is joined to."""
+        rows = [self.say_link(link, one, other) for link, other in self.record.neighbours(one.id)]
+        return paragraphs(self.in_full(one), f"Joined to:\n{self.listed(rows)}" if rows else "")
+
+    def say_link(self, link: Link, one: Thing, other: Thing) -> str:
+        """A relationship seen from one of its ends."""
+        name = spaced(link.type)
+        return (
+            f"{name} {cite(other)} ({noun(other.type, 1)})"
+            if link.start == one.id
+            else f"{cite(other)} ({noun(other.type, 1)}) {name} it"
+        )
+
+    def compare(self, things: Sequence[Thing]) -> str:
+        """Nodes side by side."""
+        names = [
+            sense
+            for sense in ("owner", "due", "budget", "effort", "spent", "priority", "roi", "confidence", "likelihood")
+            if any(self.record.value(one, sense) is not None for one in things)
+        ]
+        rows = []
+        for one in things:
+            said = [
+                self.told(sense, value) if value is not None else f"no {spaced(sense)} on record"
+                for sense in names
+                for value in (self.record.value(one, sense),)
+            ]
+            serves = [
+                cite(other) for link, other in self.record.neighbours(one.id) if link.start == one.id and link.type in _UP
+            ]
+            said += [f"serves {joined(serves)}"] if serves else []
+            rows.append(f"{cite(one)} ({noun(one.type, 1)}): {'; '.join(said) or 'nothing but its title is on record'}")
+        same = [
+            self.told(sense, self.record.value(things[0], sense))
+            for sense in names
+            if len({str(self.record.value(one, sense)) for one in things}) == 1
+        ]
+        full = [self.in_full(one) for one in things] if not names else []
+        return paragraphs(
+            f"{joined([cite(one) for one in things])} side by side:",
+            self.listed(rows),
+            f"Both: {', '.join(same)}." if same else "",
+            *full,
+        )
+
+    def properties(self, one: Thing, senses: Sequence[str]) -> str:
+        """What is on record of a node for each sense that is asked."""
+        said, missing = [], []
+        for sense in senses:
+            value = self.record.value(one, sense)
+            if value is None and sense in one.fields:
+                value = one.fields[sense]
+            if value is None:
+                missing.append(spaced(sense))
+            elif sense == "due":
+                late = " (overdue)" if self.record.is_overdue(one) else ""
+                day = self.record.day(value)
+                away = (day - self.record.today).days if day else 0
+                ahead = (
+                    f" (in {away} day{'s' if away != 1 else ''})"
+                    if away > 0
+                    else f" ({-away} days ago)"
+                    if away < 0 and not late
+                    else ""
+                )
+                ago = f", {-away} days ago" if late else ""
+                said.append(f"due {day or value}{ahead}{late[:-1] + ago + ')' if late else ''}")
+            elif sense == "effort" and (number := number_of(value)) is not None:
+                said.append(f"effort {hours(number)}")
+            elif isinstance(value, str) and len(value) > 40:
+                said.append(f"{spaced(sense)}: {value}")
+            else:
+                said.append(f"{spaced(sense)} {self._plain(value, sense)}")
+        if not said:
+            return f"The {joined(missing)} is not on record for {cite(one)}."
+        return f"{cite(one)}: {'; '.join(said).rstrip('.')}."
+
+    # Relationships
+
+    def related(self, r: Reading, one: Thing, at: tuple[int, int]) -> tuple[list[tuple[Link, Thing]], str]:
+        """Nodes that a reading asks for by a relationship with a node, and the sense of it."""
+        senses = [sense for sense in r.of("relation") if sense != "part"] or (["part"] if r.has("relation", "part") else [])
+        types = [type for type in r.types]
+        pairs = list(self.record.neighbours(one.id))
+        links = set(r.of("link"))
+        if links:
+            verb = r.at("link")
+            chosen = [
+                (link, other)
+                for link, other in pairs
+                if link.type in links and self._fits(r, links, link, one, at, verb, "link")
+            ]
+            chosen = chosen or [(link, other) for link, other in pairs if link.type in links]
+            sense = next(iter(links))
+            typed = [pair for pair in chosen if not types or pair[1].type in types]
+            if typed or not senses:
+                return typed, spaced(sense)
+        for sense in senses:
+            names = self.record.words.relations.get(sense, frozenset())
+            verb = r.at("relation", sense)
+            own = [(link, other) for link, other in pairs if link.type in names]
+            typed = [pair for pair in own if not types or pair[1].type in types]
+            there = [pair for pair in typed if self._fits(r, names, pair[0], one, at, verb, sense)]
+            if there:
+                return there, sense
+            if types and typed:
+                return typed, sense
+            if sense != "part" and not types:
+                return [], sense
+        if types:
+            direct = [pair for pair in pairs if pair[1].type in types]
+            strong = [sense for sense in senses if sense != "part"]
+            if direct and (not strong or strong[0] in ("up", "support", "part")):
+                return direct, "joined"
+            if not strong or strong[0] in ("up", "support", "rest", "align"):
+                return [(Link(one.id, "", other.id), other) for other in self.reach(one, types)], "indirect"
+            return [], strong[0]
+        return ([], senses[0]) if senses and senses[0] != "part" else (pairs, "joined")
+
+    def _fits(
+        self, r: Reading, names: Iterable[str], link: Link, one: Thing, at: tuple[int, int], verb: int, sense: str
+    ) -> bool:
+        """Whether the node stands at the end of the relationship that the sentence puts it at."""
+        subject = at[0] < verb
+        passive = self._is_passive(r, verb)
+        if passive:
+            subject = not subject
+        turned = self.record.words.language.words.get("inverted", ())
+        if (r.has("inverted") or any(token.folded in turned for token in r.tokens)) and sense in _TURNING:
+            subject = not subject
+        acts = link.end if link.type in self.record.words.against else link.start
+        if sense in ("rest", "evidence"):
+            acts = link.start
+        return (acts == one.id) is subject
+
+    def _is_passive(self, r: Reading, verb: int) -> bool:
+        after = [token.folded for token in r.tokens[verb : verb + 4]]
+        by = set(self.record.words.language.words.get("passive", ()))
+        if any(word in by for word in after):
+            return True
+        before = [token.folded for token in r.tokens[:verb]]
+        if r.tokens[verb].folded.endswith("ed") and any(
+            word in ("is", "are", "was", "were", "being", "gets") for word in before
+        ):
+            return True
+        return False
+
+    @property
+    def being(self) -> frozenset[str]:
+        return frozenset(self.record.words.language.words.get("verbs_of_being", ()))
+
+    def reach(self, one: Thing, types: Sequence[str]) -> list[Thing]:
+        """Nodes of types that lead up to a node, or that it leads up to, over several relationships."""
+        deeper = all(_LAYERS.get(TYPES[type].layer, 0) >= _LAYERS.get(one.layer, 0) for type in types if type in TYPES)
+        seen, found = {one.id}, []
+        queue = deque([(one, 0)])
+        while queue:
+            at, depth = queue.popleft()
+            if depth >= _HOPS:
+                continue
+            for link, other in self.record.neighbours(at.id):
+                if link.type not in _UP or other.id in seen or (link.end == at.id) is not deeper:
+                    continue
+                seen.add(other.id)
+                if other.type in types:
+                    found.append(other)
+                queue.append((other, depth + 1))
+        return found
+
+    def path_up(self, one: Thing, to: Thing) -> list[tuple[Link, Thing]] | None:
+        """The shortest chain of reasons from one node to another."""
+        queue: deque[tuple[Thing, list[tuple[Link, Thing]]]] = deque([(one, [])])
+        seen = {one.id}
+        while queue:
+            at, path = queue.popleft()
+            if at.id == to.id:
+                return path
+            for link, other in self.record.neighbours(at.id):
+                if link.start == at.id and other.id not in seen and link.type not in ("BLOCKS", "CONTRADICTS", "THREATENS"):
+                    seen.add(other.id)
+                    queue.append((other, [*path, (link, other)]))
+        return None
+
+    def ladders(self, one: Thing) -> list[str]:
+        """Every chain upwards, each as a sentence."""
+        made: list[list[tuple[Link, Thing]]] = []
+
+        def climb(at: Thing, path: list[tuple[Link, Thing]]) -> None:
+            above = [
+                (link, other)
+                for link, other in self.record.neighbours(at.id)
+                if link.start == at.id
+                and link.type in _UP
+                and other.id not in {one.id, *(o.id for _, o in path)}
+                and not (link.type == "SUPPORTED_BY" and other.type in ("initiative", "evidence"))
+            ]
+            if not above or len(path) >= _HOPS + 2:
+                if path:
+                    made.append(path)
+                return
+            for pair in above:
+                climb(pair[1], [*path, pair])
+
+        climb(one, [])
+        return [self._chained(one, path) for path in made[:_ROWS]]
+
+    def _chained(self, one: Thing, path: Sequence[tuple[Link, Thing]]) -> str:
+        said = [f"{LEADS.get(link.type, (spaced(link.type),))[0]} {cite(other)}" for link, other in path]
+        return f"{cite(one)} {', which '.join(said)}."
+
+    def say_related(self, r: Reading, named: Named) -> str:
+        """The answer to a question for nodes by a relationship."""
+        one = named.thing
+        pairs, sense = self.related(r, one, (named.start, named.end))
+        q = self.query(r)
+        q.types = r.types
+        q.conditions = [row for row in q.conditions if not row[0].startswith("without")]
+        if sense == "block":  # “before it is done” says nothing of the status of what is sought
+            q.conditions = [row for row in q.conditions if not row[0].startswith("with the status")]
+        pairs = [
+            pair
+            for pair in pairs
+            if all(holds(pair[1]) for _, holds in q.conditions)
+            and (q.put_away or pair[1].status not in ("archived", "deprecated"))
+        ]
+        things = list({other.id: other for _, other in pairs}.values())
+        what = q.said(len(things), self.record) if r.types else "node" if len(things) == 1 else "nodes"
+        if r.has("ask", "count") or (r.has("ask", "sum", "mean", "max", "min", "group") and things):
+            q.scope, q.types = tuple(things), r.types
+            if things or r.types:
+                return self.say_set(q, r)
+        if not things:
+            none = q.said(1, self.record) if r.types else "node"
+            return f"There is no {none} on record that is joined so ({self._verb(sense)}) to {cite(one)}."
+        if sense in ("joined", "indirect") or (len({link.type for link, _ in pairs}) == 1 and r.types):
+            return paragraphs(
+                f"{len(things)} {what} for {cite(one)}:",
+                self.listed(
+                    self.row(other, [*r.of("property"), *(["owner"] if r.has("ask", "who") else [])]) for other in things
+                ),
+            )
+        return paragraphs(
+            f"{len(things)} {what} for {cite(one)}:", self.listed(self.say_link(link, one, other) for link, other in pairs)
+        )
+
+    def _verb(self, sense: str) -> str:
+        return {
+            "up": "serves",
+            "part": "part of",
+            "block": "blocks",
+            "lead": "leads to",
+            "joined": "joined",
+            "indirect": "serves, step by step",
+        }.get(sense, sense)
+
 
 _TYPES = ("goal", "value", "principle", "guardrail", "vision", "strategy")
 

@@ -18,10 +18,8 @@ from ...models.reasoner import TurnContext
 from ...turns.execution import TurnRun
 from ...understanding.language import Sense
 from ..text import courtesy, is_content, sentences, stem, words
-from .answers import ask_tool, assess_capacity, contradictions, losses, precedents, purpose, strategies
-from .plans import Plans, figure, noun
-from .reading import Named, Reader, Reading, Span
-from .record import OPEN, Record, Thing, number_of, read_record, spaced, vocabulary_of
+from .answers import Plans, ask_tool, assess_capacity, contradictions, figure, losses, noun, precedents, purpose, strategies
+from .reading import OPEN, Named, Reader, Reading, Record, Span, Thing, number_of, read_record, spaced, vocabulary_of
 from .tools import CITED, NotOffered, SeenNode, TurnTools, cite, describe_hits, find_broken_rules, joined, listed, paragraphs
 
 
@@ -57,6 +55,8 @@ _SAID: dict[Kind, tuple[str, ...]] = {
         r"incompatib\w*",
         r"clash\w*",
         r"pull(?:s|ing)? apart",
+        r"opposite directions?",
+        r"against each other",
         r"in tension",
     ),
     Kind.LOSS: (
@@ -279,6 +279,8 @@ class Asked:
             return paragraphs("Nodes by layer:", self._plans.listed(f"{name}: {n}" for name, n in counts.items()))
         if r.named and (said := await self._of_node(r)):
             return said
+        if not r.named and r.unknown and self._question.kind in (Kind.PURPOSE, Kind.STRATEGY) and not r.has("property"):
+            return await self._else(r)
         if said := self._of_set(r):
             return said
         if r.named and (not r.unknown or r.named[0].whole):
@@ -383,8 +385,12 @@ class Asked:
                 named = await find_named_node(desk, self._question)
                 return await losses(desk, named.node) if named.node else _unnamed(named)
             return await losses(desk, node)
-        if kind is Kind.PRECEDENT and not (r.has("ask", "max", "min", "count") or r.has("loss")):
+        if kind is Kind.PRECEDENT and not (
+            r.has("ask", "max", "min", "count", "mean", "sum", "group", "rank") or r.has("loss")
+        ):
             return await _precedents(self._running, desk, self._question.subject)
+        if r.has("precedent") and not r.types and not r.has("property"):
+            return await _precedents(self._running, desk, self._question.text)
         for topic in r.of("talk_of_tools"):
             if topic in ("evolution", "drift", "progress") and r.named and r.things[0].type in ("metric", "observation"):
                 continue
@@ -486,6 +492,12 @@ class Asked:
             if r.types == ("human",) and not strong:
                 return plans.properties(one, ["owner"])
             filtered = self._with_text(r)
+            if (
+                filtered is None
+                and self._question.kind is Kind.STRATEGY
+                and not plans.related(r, one, (named.start, named.end))[0]
+            ):
+                return await strategies(self._desk, self._question.subject)
             return plans.say_related(r, named) if filtered is None else filtered
         words = self._record.words.language.words
         if r.tokens[-1].folded in words.get("purpose_end", ()) and not strong and not asks:
@@ -521,10 +533,8 @@ class Asked:
             return "\n\n".join(plans.in_full(each) for each in r.things)
         if senses:
             if r.unknown and not self._lenient(r):
-                return f"I cannot find anything on record about {joined([f'“{word}”' for word in r.unknown])} for {cite(one)}.{self._near(r)}"
-            return "\n".join(
-                self._owned(each, senses) for each in r.things if each.type not in ("human",) or len(r.things) == 1
-            )
+                return self._lacking(r, one)
+            return "\n".join(self._owned(each, senses) for each in self._sure(r))
         return ""
 
     def _person(self, one: Thing) -> str:
@@ -544,6 +554,11 @@ class Asked:
         if r.has("property") or r.has("ask", "when", "why"):
             return True
         return not any(link for link, other in self._record.neighbours(named.thing.id) if other.type == named.thing.type)
+
+    def _sure(self, r: Reading) -> list[Thing]:
+        """The node that is named first, and others that are named as clearly."""
+        others = [each for each in r.named[1:] if each.whole or each.typed or each.share >= _PART]
+        return [each.thing for each in (r.named[0], *others) if each is r.named[0] or each.thing.type not in ("human", "ai")]
 
     def _lenient(self, r: Reading) -> bool:
         return (len(r.unknown) <= 1 and r.named[0].whole) or (r.has("ask", "who", "when") and len(r.unknown) <= 1)
@@ -570,7 +585,8 @@ class Asked:
             yes = one.status in wanted or ("open" in wanted and one.status in OPEN)
             return f"{'Yes' if yes else 'No'}: the status of {cite(one)} is {spaced(one.status)}."
         if r.has("status"):
-            return f"{'Yes' if one.status in r.of('status') else 'No'}: the status of {cite(one)} is {spaced(str(record.value(one, 'status')))}."
+            state = spaced(str(record.value(one, "status")))
+            return f"{'Yes' if one.status in r.of('status') else 'No'}: the status of {cite(one)} is {state}."
         value = number_of(record.value(one, "roi"))
         if (r.has("gain") or r.has("loss")) and value is not None:
             yes = value < 0 if r.has("loss") else value > 0
@@ -650,7 +666,8 @@ class Asked:
         metric = one
         if one.type == "observation":
             metric = next((other for link, other in record.neighbours(one.id) if other.type == "metric"), one)
-            return f"{cite(one)}: {self._plans.properties(one, ['value', 'observed']).partition(': ')[2]} It is an observation of {cite(metric)}."
+            said = self._plans.properties(one, ["value", "observed"])
+            return f"{said} It is an observation of {cite(metric)}."
         seen = [other for link, other in record.neighbours(one.id) if other.type == "observation"]
         points = (
             sorted(
@@ -750,29 +767,32 @@ class Asked:
                 if len(r.unknown) <= 1
                 else f"I cannot tell what {joined([f'“{word}”' for word in r.unknown])} means here.{self._near(r)}"
             )
-        said = joined([f"“{word}”" for word in r.unknown])
         if not found:
-            return None if not stems else self._not_known(r, said)
+            return self._lacking(r, None) if stems else None
         q.scope = tuple(found)
         r.unknown = []
         return self._plans.say_set(q, r)
 
-    def _not_known(self, r: Reading, said: str) -> str:
-        return f"I cannot find anything on record about {said}.{self._near(r)}"
-
     def _near(self, r: Reading) -> str:
         things = r.things[:2]
         if things:
-            return f" I can tell what is on record of {joined([cite(one) for one in things])}: its owner, days, figures, and what it serves or rests on."
+            named = joined([cite(one) for one in things])
+            return f" I can tell what is on record of {named}: its owner, days, figures, and what it serves or rests on."
         if r.types:
-            return f" I can list, count and filter the {joined([noun(type) for type in r.types[:2]])} by owner, day, status and figures."
-        return " I can list and count nodes by type, owner, day and status, follow what serves what, and find precedents and rules."
+            nouns = joined([noun(type) for type in r.types[:2]])
+            return f" I can list, count and filter the {nouns} by owner, day, status and figures."
+        return " I can list and count nodes by type, owner, day and status, follow what serves what, and find precedents."
+
+    def _lacking(self, r: Reading, one: Thing | None) -> str:
+        said = joined([f"“{word}”" for word in r.unknown])
+        return f"I cannot find anything on record about {said}{f' for {cite(one)}' if one else ''}.{self._near(r)}"
 
     def _described(self, r: Reading) -> str:
         if r.unknown and not r.named[0].whole:
-            return f"I cannot find anything on record about {joined([f'“{word}”' for word in r.unknown])} for {cite(r.things[0])}.{self._near(r)}"
+            return self._lacking(r, r.things[0])
         if r.unknown:
-            return f"I cannot tell {joined([f'“{word}”' for word in r.unknown])} from the record; this is what it holds.\n\n{self._plans.describe(r.things[0])}"
+            said = joined([f"“{word}”" for word in r.unknown])
+            return f"I cannot tell {said} from the record; this is what it holds.\n\n{self._plans.describe(r.things[0])}"
         told = list(dict.fromkeys(r.things))[:3]
         metrics = {one.id: f"{self._measured(one, r)}\n\n" for one in told if one.type == "metric"}
         return "\n\n".join(f"{metrics.get(one.id, '')}{self._plans.describe(one)}" for one in told)
