@@ -67,7 +67,7 @@ class Domain:
         self._by_id = {node["id"]: node for node in self.nodes}
         files = sorted(folder.glob(f"questions-*-{name}.yaml"))
         raw = [one for file in files for one in yaml.safe_load(file.read_text("utf-8"))]
-        words = self._vocabulary()
+        words = self.vocabulary()
         self.items = [
             parse({**one, "agents": [one["agent"]], "tags": one.get("tags", ())}, f"constitution-{name}", words, "tune")
             for one in raw
@@ -98,7 +98,8 @@ class Domain:
         for at in range(0, len(ids), 20):
             _use(client, "embeddings.regenerate.v1", {"ids": ids[at : at + 20]})
 
-    def _vocabulary(self) -> dict[str, Any]:
+    def vocabulary(self) -> dict[str, Any]:
+        """What expressions may use (see the module)."""
         own = {name: getattr(self, name) for name in ("nodes", "links", "today", "of", "layer", "node", "out", "into")}
         own |= {name: getattr(self, name) for name in ("week_end", "open_tasks", "exactly", "says")}
         return own | {

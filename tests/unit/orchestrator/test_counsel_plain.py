@@ -291,4 +291,4 @@ async def test_a_greeting_asks_nobody() -> None:
 async def test_without_the_start_of_a_session_a_node_is_still_found_by_search() -> None:
     asked = stage("mind", **{START_SESSION.subject: Unavailable()})
     await ask(asked, f"What does {STRATEGY.title} serve?")
-    assert [subject for subject, _, _ in asked.neighbours.questions][1] == SEMANTIC_SEARCH.subject
+    assert SEMANTIC_SEARCH.subject in [subject for subject, _, _ in asked.neighbours.questions]

@@ -397,7 +397,7 @@ class Plans:
         measured = self._measured(r)
         if r.has("ask", "max", "min") and measured == "date":
             measured = None
-        if r.has("ask", "group") or (r.has("ask", "who") and r.has("ask", "max", "min")):
+        if (r.has("ask", "group") and not r.has("ask", "rank")) or (r.has("ask", "who") and r.has("ask", "max", "min")):
             if grouped := self._grouped(q, r, found, measured):
                 return grouped
         if r.has("ask", "max", "min") and (best := self._extreme(q, r, found, measured)):

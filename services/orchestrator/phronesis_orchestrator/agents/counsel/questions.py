@@ -650,8 +650,8 @@ class Asked:
         chains = self._plans.ladders(one)
         try:
             said = await purpose(self._desk, node) if node else ""
-        except NotOffered:
-            said = ""
+        except (NotOffered, ServiceError):
+            said = ""  # the record has the chains as well
         extra = [chain for chain in chains if chain not in said and len(said.split("Why, step by step")) < 2]
         if reasons or led:
             said = "" if said.startswith("The graph holds no reason") else said
