@@ -109,6 +109,8 @@ _SHOWN = {
     "observation": ("value", "observed"),
 }
 """What a list tells of nodes of a type beside what was asked."""
+_USUAL = {"risk": "likelihood", "project": "budget", "insight": "confidence", "pattern": "confidence", "value": "priority"}
+"""What the greatest of a type is by, where nothing is said."""
 _PLURALS = {
     "ai": "AIs",
     "strategy": "strategies",
@@ -211,6 +213,8 @@ class Plans:
     def _add_relation(self, q: Query, r: Reading) -> None:
         """Which of a type are joined to any of another, or to anything at all, as the sentence says."""
         strong = [sense for sense in r.of("relation") if sense != "part"]
+        if strong == ["lead"] and r.people:
+            return  # to lead a project is to own it
         links = set(r.of("link"))
         types = sorted(q.types, key=lambda type: r.at("type", type))
         part = r.at("relation", "part")
@@ -402,6 +406,10 @@ class Plans:
                 return grouped
         if r.has("ask", "max", "min") and (best := self._extreme(q, r, found, measured)):
             return best
+        if r.has("share") and q.conditions:
+            whole = Query(types=q.types, layers=q.layers, scope=q.scope).run(self.record)
+            part = 100 * len(found) / len(whole) if whole else 0
+            return f"{figure(round(part, 1))} %: {len(found)} of {len(whole)} {joined([noun(type) for type in q.types]) or 'nodes'}."
         counts = r.has("ask", "count")
         if measured in ("effort", "budget", "spent", "value", "roi") or (measured and measured not in _NUMBERS):
             if (counts or r.has("ask", "sum", "mean")) and (r.has("unit", "hour") or not counts or measured != "effort"):
@@ -532,7 +540,8 @@ class Plans:
             best = (min if low else max)(counted.values())
             named = joined([cite(one) for one, n in counted.items() if n == best])
             return f"{named}: {best} {noun(second, best)}, the {'fewest' if low else 'most'}."
-        sense = measured or "date"
+        usual = next((_USUAL[type] for type in q.types if type in _USUAL), "date")
+        sense = measured or (usual if not r.has("superlative") else "date")
         if sense == "date" or sense in _DATES:
             return self._extreme_day(q, r, found, low)
         rated = [(number, one) for one in found if (number := number_of(record.value(one, sense))) is not None]
@@ -639,6 +648,9 @@ class Plans:
         said, missing = [], []
         for sense in senses:
             value = self.record.value(one, sense)
+            if sense == "status" and "current" in one.fields:
+                said.append(f"current {one.fields['current']}, target {one.fields.get('target', 'not on record')}")
+                continue
             if value is None and sense in one.fields:
                 value = one.fields[sense]
             if value is None:
@@ -719,8 +731,10 @@ class Plans:
         turned = self.record.words.language.words.get("inverted", ())
         if (r.has("inverted") or any(token.folded in turned for token in r.tokens)) and sense in _TURNING:
             subject = not subject
+        if sense == "evidence":
+            return link.start == one.id
         acts = link.end if link.type in self.record.words.against else link.start
-        if sense in ("rest", "evidence"):
+        if sense == "rest":
             acts = link.start
         return (acts == one.id) is subject
 

@@ -274,6 +274,11 @@ class Asked:
         for step in (self._unable, self._compared, self._by_tools, self._rules):
             if said := await step(r):
                 return said
+        if r.people and not (r.types or r.named or r.has("property") or r.periods or r.has("status") or r.unknown):
+            if r.has("ask", "who", "describe") and not r.has("ask", "overdue", "count"):
+                told = [one for one in self._record if one.title in r.people and one.type in ("human", "ai")]
+                if told:
+                    return "\n\n".join(self._person(one) for one in told)
         if r.has("by_layer"):
             counts = {layer.value: sum(1 for one in self._record if one.layer == layer) for layer in Layer}
             return paragraphs("Nodes by layer:", self._plans.listed(f"{name}: {n}" for name, n in counts.items()))
@@ -296,8 +301,8 @@ class Asked:
         for at in users:
             reply = past[at + 1].text if at + 1 < len(past) and past[at + 1].role != "user" else ""
             said = self._reader.read(past[at].text)
-            before = self._resolved(said, before, "") if before else said
-            self._reply = reply
+            before = self._resolved(said, before, self._reply) if before else said
+            self._reply, self._scope = reply, None
         r = self._reader.read(self._question.text)
         return self._resolved(r, before, self._reply) if before is not None else r
 
@@ -311,7 +316,8 @@ class Asked:
             return r
         carries = r.has("property") or r.has("ask") or r.has("relation") or r.has("status") or r.has("link")
         pointed = r.has("point", "one") and not r.named
-        if pointed and len(rows) > 1 and r.has("ask", "sum", "mean", "count", "max", "min"):
+        several = len(rows) > 1 and not (before.named and not before.types)
+        if several and not r.named and not r.types and r.has("ask", "sum", "mean", "count", "max", "min"):
             self._scope = rows
             return r
         if pointed or (
@@ -362,6 +368,8 @@ class Asked:
     # Kinds of question
 
     async def _unable(self, r: Reading) -> str:
+        if r.has("allowed"):
+            return ""
         first = next((span for span in r.spans if span.of("unable") or span.of("type") or span.of("ask")), None)
         at = r.at("unable")
         if (

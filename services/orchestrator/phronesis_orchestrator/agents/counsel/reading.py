@@ -435,7 +435,7 @@ class Reader:
             key = self._key(one.title)
             self._titles.setdefault(key, []).append(one)
             self._titles.setdefault(tuple(self._language.key(one.id)), []).append(one)
-            for stem in set(key) - self._stop:
+            for stem in {stem for stem in set(key) - self._stop if not stem.isdigit()}:
                 self._by_stem.setdefault(stem, set()).add(one.id)
         self._stems = {
             one.id: [stem for stem in dict.fromkeys(self._key(one.title)) if stem not in self._stop] for one in record
