@@ -38,8 +38,6 @@ from uuid import uuid4
 
 import yaml
 
-from phronesis_contracts.constitution.registry import TYPES
-
 from . import report, stack
 from .client import Client, StackError
 from .items import SETS, Item, parse
@@ -48,6 +46,16 @@ from .run import Record, converse
 
 FOLDER = SETS / "constitution"
 _DAY = re.compile(r"^\d{4}-\d{2}-\d{2}(?=$|T)")
+LAYERS = {
+    "foundation": ("value", "principle", "guardrail", "human", "ai", "policy", "context"),
+    "vision": ("vision", "business", "goal", "season"),
+    "strategy": ("strategy", "objective", "keyResult", "initiative", "milestone", "risk"),
+    "tactics": ("project", "area", "system", "process"),
+    "execution": ("decision", "task", "timeBlock", "workSession", "action"),
+    "track": ("metric", "observation", "event", "signal"),
+    "mind": ("insight", "pattern", "evidence", "source", "note"),
+}
+"""Types by layer, stated here because an examiner imports nothing of what it examines."""
 _TEXTS = ("statement", "trigger", "response", "description")
 _ENOUGH = 40
 """Characters of a sentence that have to stand in a reply; a longer one may be cut behind them."""
@@ -128,7 +136,7 @@ class Domain:
 
     def layer(self, name: str) -> list[Node]:
         """Nodes of a layer."""
-        return self.of(*(one.name for one in TYPES.values() if one.layer == name))
+        return self.of(*LAYERS[name])
 
     def node(self, id: str) -> Node:
         """The node of an id."""

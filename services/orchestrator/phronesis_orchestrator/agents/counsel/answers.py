@@ -409,7 +409,8 @@ class Plans:
         if r.has("share") and q.conditions:
             whole = Query(types=q.types, layers=q.layers, scope=q.scope).run(self.record)
             part = 100 * len(found) / len(whole) if whole else 0
-            return f"{figure(round(part, 1))} %: {len(found)} of {len(whole)} {joined([noun(type) for type in q.types]) or 'nodes'}."
+            nouns = joined([noun(type) for type in q.types]) or "nodes"
+            return f"{figure(round(part, 1))} %: {len(found)} of {len(whole)} {nouns}."
         counts = r.has("ask", "count")
         if measured in ("effort", "budget", "spent", "value", "roi") or (measured and measured not in _NUMBERS):
             if (counts or r.has("ask", "sum", "mean")) and (r.has("unit", "hour") or not counts or measured != "effort"):
