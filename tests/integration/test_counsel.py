@@ -12,15 +12,18 @@ import pytest
 from phronesis_contracts import Principal, Role, Unavailable
 from phronesis_contracts.approvals import ApprovalStatus
 from phronesis_contracts.constitution.insight import CHECK_POLICY, WHY
+from phronesis_contracts.constitution.lists import LIST_FOUNDATION, FoundationListed
+from phronesis_contracts.constitution.registry import Layer
 from phronesis_contracts.constitution.search import SEMANTIC_SEARCH
 from phronesis_contracts.constitution.session import START_SESSION
+from phronesis_contracts.constitution.values import ListStats
 from phronesis_contracts.constitution.writes import CREATE, GuardrailHit
 from phronesis_contracts.orchestrator import Reply
 from phronesis_contracts.tools import legal_name
 from phronesis_orchestrator.agents.tools import MAX_ROUNDS, MAX_TURN_CALLS
 from phronesis_orchestrator.turns.turn import Claim, Completed
 from tests.support.chat import reasoning
-from tests.support.counsel import AGENTS, OWNERS, profile, stage
+from tests.support.counsel import AGENTS, OWNERS, node, profile, stage
 from tests.support.groq_server import Fault, GroqServer, groq_server
 from tests.support.personas import Persona
 from tests.unit.orchestrator.fakes import FakeJournal, Stage, claim
@@ -96,12 +99,20 @@ async def test_the_start_of_the_session_stands_before_the_models_first_move(serv
     script(server, said("Open data by default [go-data] is one of your goals."))
     of = stage("discuss")
     reply = await ask(server, of, "What are we after?")
-    assert [subject for subject, _, _ in of.neighbours.questions] == [START_SESSION.subject]
+    assert [subject for subject, _, _ in of.neighbours.questions] == [START_SESSION.subject, LIST_FOUNDATION.subject]
     (started,) = told(server, 0)
     assert "go-data | goal | Open data by default" in started
     assert '"zone": "green"' in started
     assert reply.user_response == "Open data by default [go-data] is one of your goals."
     assert [source.id for source in reply.sources] == ["go-data"]
+
+
+async def test_the_start_of_the_session_holds_what_guardrails_say(server: GroqServer) -> None:
+    rule = node("g-hours", "guardrail", "No week over forty hours", Layer.FOUNDATION, trigger="work on a weekend")
+    listed = FoundationListed(items=(rule,), stats=ListStats())
+    script(server, said("We rest."))
+    await ask(server, stage("discuss", **{LIST_FOUNDATION.subject: listed}), "What are we after?")
+    assert "g-hours | guardrail | No week over forty hours | trigger: work on a weekend" in told(server, 0)[0]
 
 
 async def test_a_session_that_cannot_be_started_is_said_and_the_turn_goes_on(server: GroqServer) -> None:
@@ -120,6 +131,7 @@ async def test_an_answer_cites_what_the_tools_gave(server: GroqServer) -> None:
     reply = await ask(server, of, "Why open data?")
     assert {subject for subject, _, _ in of.neighbours.questions} == {
         START_SESSION.subject,
+        LIST_FOUNDATION.subject,
         WHY.subject,
         SEMANTIC_SEARCH.subject,
     }
@@ -145,7 +157,7 @@ async def test_a_call_outside_the_list_is_told_to_the_model_and_made_by_nobody(s
     script(server, [("task_create_v1", {"title": "x"})], said("I cannot write tasks."))
     of = stage("discuss")
     reply = await ask(server, of, "Add a task.")
-    assert [subject for subject, _, _ in of.neighbours.questions] == [START_SESSION.subject]
+    assert [subject for subject, _, _ in of.neighbours.questions] == [START_SESSION.subject, LIST_FOUNDATION.subject]
     assert reply.user_response == "I cannot write tasks."
 
 

@@ -173,9 +173,7 @@ class Parts:
 
     async def foundation(self, who: Principal) -> Part[ConstitutionNode]:
         """The foundation within its budget. Raises the `ServiceError` of the last try."""
-        # What rules say stands in typed properties, which the list gives up first where the layer passes its budget.
-        kept = tuple(name for name in _HEAVY if name != "properties")
-        request = ListFoundation(exclude_fields=kept, include_relationships=True, status=Lifecycle.ACTIVE)
+        request = ListFoundation(exclude_fields=_HEAVY, include_relationships=True, status=Lifecycle.ACTIVE)
         try:
             found = await ask_twice(self._ask, who, LIST_FOUNDATION, request, _PARTS_LIMIT)
         except ServiceError as error:

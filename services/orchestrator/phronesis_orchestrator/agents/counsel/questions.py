@@ -419,6 +419,8 @@ class Asked:
     async def _rules(self, r: Reading) -> str:
         if r.named and r.things[0].type in ("guardrail", "principle", "policy") and not r.unknown:
             return ""
+        if r.opening in self._record.words.language.words.get("proposal", ()) and self._question.kind is Kind.PROPOSAL:
+            return await _precedents(self._running, self._desk, self._question.text)
         if not r.has("allowed") and not (
             self._question.kind is Kind.PROPOSAL
             and not r.types

@@ -9,7 +9,8 @@ from typing import Any
 
 from phronesis_contracts import Message, ModelUnavailable, Risk, ServiceError, Tool
 from phronesis_contracts.constitution.insight import CHECK_POLICY_TOOL, CheckPolicy, PolicyChecked, RuleHit
-from phronesis_contracts.constitution.session import START_SESSION_TOOL
+from phronesis_contracts.constitution.lists import LIST_FOUNDATION_TOOL, ListFoundation
+from phronesis_contracts.constitution.session import START_SESSION_TOOL, SessionStarted
 from phronesis_contracts.constitution.writes import GuardrailHit
 from phronesis_contracts.episodes import MEMORY_QUERY_TOOL, MemoryFound
 from phronesis_contracts.tools import legal_name
@@ -26,6 +27,7 @@ from ..tools import MAX_ROUNDS, Gate, max_calls, may_use
 from .questions import answer_by_rules
 from .tools import (
     STAGE,
+    NotOffered,
     SeenNodes,
     TurnTools,
     build_counsel_toolbox,
@@ -36,6 +38,8 @@ from .tools import (
 )
 
 _PHASE = "3 counsel"
+_HEAVY = ("metadata", "embedding", "provenance")
+"""Fields of the foundation that no prompt holds."""
 _MEMORIES = frozenset({"session_start_v1", MEMORY_QUERY_TOOL.name})
 """Tools, as the model names them, whose answers are memories."""
 
@@ -100,7 +104,18 @@ class _CounselHooks:
             self.hits.extend(made.answer.hits)
         if isinstance(made.answer, MemoryFound) and made.answer.error:
             self._running.degrade("memory")
-        return CallResult(made.call, render_answer(made.answer), "memories" if made.call.name in _MEMORIES else "rows")
+        told = await self._with_rules(made.answer) if isinstance(made.answer, SessionStarted) else made.answer
+        return CallResult(made.call, render_answer(told), "memories" if made.call.name in _MEMORIES else "rows")
+
+    async def _with_rules(self, started: SessionStarted) -> SessionStarted:
+        """The start of a session with what its foundation says: the session leaves typed properties out."""
+        try:
+            found = await self._desk.ask(LIST_FOUNDATION_TOOL, ListFoundation(exclude_fields=_HEAVY))
+        except (NotOffered, ServiceError) as error:
+            log.warning("the foundation's statements could not be read: %s", error)
+            return started
+        whole = {node.id: node for node in found.items}
+        return started.model_copy(update={"foundation": tuple(whole.get(node.id, node) for node in started.foundation)})
 
     async def _stopped(self, name: str, request: Message, detail: str) -> None:
         self.refusals.append(detail)
