@@ -61,13 +61,17 @@ class Client:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._http.close()
 
-    def user(self, name: str) -> Client:
+    def user(self, name: str, role: str | None = None) -> Client:
         """The same stack for another user of the same tenant, who has no history. Needs a key that may make keys.
+
+        Args:
+            name: the user.
+            role: of the key; the stack's own default where none is named.
 
         Raises:
             StackError: the key may not.
         """
-        made = self.call("POST", "/api/v1/keys", json={"user": name})
+        made = self.call("POST", "/api/v1/keys", json={"user": name, **({"role": role} if role else {})})
         secret = made.get("key") or made.get("secret")
         if not isinstance(secret, str):
             raise StackError("a key without a secret")

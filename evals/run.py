@@ -64,8 +64,8 @@ def run(
     return records
 
 
-def converse(client: Client, item: Item, agent: str, names: Sequence[str], role: str = "noor") -> list[Record]:
-    """Ask the turns of one item, as a new user with a role."""
+def converse(client: Client, item: Item, agent: str, names: Sequence[str], role: str | None = None) -> list[Record]:
+    """Ask the turns of one item, as a new user; with a role, where one is named."""
     records: list[Record] = []
     conversation, media = None, dict[str, str]()
     try:

@@ -34,8 +34,7 @@ from .sessions.calendar import CalendarReader, Calendars, Seal
 from .sessions.handlers import serve_sessions
 from .sessions.store import PostgresCalendars
 from .settings import ModelSettings, OrchestratorSettings
-from .tasks.background import Background
-from .tasks.handlers import TaskQueries, serve_tasks
+from .tasks.background import Background, TaskQueries, serve_tasks
 from .tasks.store import PostgresTasks, RememberedStrategies
 from .traces.handlers import TraceHandlers, build_replay_runner, serve_traces
 from .traces.store import PostgresTraces

@@ -1,4 +1,4 @@
-"""The loop of background tasks: from a goal to its report, each decision journalled, each call gated."""
+"""Background tasks: the loop from a goal to its report, each call gated, and what is answered of a task."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
+from phronesis_bus import Bus, Call, serve
 from phronesis_contracts import Message, Principal, Risk, Tool
 from phronesis_contracts.answers import Analysis, AnswerData, MemoryProcess
 from phronesis_contracts.constitution.insight import CONTRADICTIONS_TOOL
 from phronesis_contracts.constitution.paths import DECISIONS_SINCE_TOOL, DUE_WORK_TOOL
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.memory import RECALL_TOOL, REMEMBER_TOOL
-from phronesis_contracts.orchestrator import TaskBudget
-from phronesis_contracts.tasks import NoPlan, TaskReport
+from phronesis_contracts.orchestrator import TaskBudget, Turn, TurnRef
+from phronesis_contracts.tasks import TASK_CANCEL, TASK_GET, TASK_LIST, ListTasks, NoPlan, Task, TaskRef, TaskReport, Tasks
 from phronesis_contracts.tools import legal_name, schema_of_input
 from phronesis_contracts.twin import FIND_ENTITIES_TOOL, SURVEY_TOOL
 
@@ -331,3 +332,44 @@ def _analysis(report: TaskReport, done: WavesResult, score: float | None) -> Ana
         visualizations=report.charts,
         confidence=score if score is not None else 0.0,
     )
+
+
+class TaskQueries(TaskStore, Protocol):
+    """Tasks as their owner sees them, too."""
+
+    async def get(self, who: Principal, task_id: str) -> Task:
+        """One task of the caller. Raises `NotFound`, also for a turn that is no task."""
+
+    async def list(self, who: Principal, query: ListTasks) -> Tasks:
+        """The caller's tasks, newest first."""
+
+
+class Canceller(Protocol):
+    async def cancel(self, call: Call, request: TurnRef) -> Turn:
+        """Cancel a turn. Raises `NotFound`, `TurnEnded`."""
+
+
+class TaskHandlers:
+    """The handlers of tasks. `turns`: cancels the turn of a task, and stops it where it runs."""
+
+    def __init__(self, tasks: TaskQueries, turns: Canceller) -> None:
+        self._tasks = tasks
+        self._turns = turns
+
+    async def get(self, call: Call, request: TaskRef) -> Task:
+        return await self._tasks.get(call.who, request.task_id)
+
+    async def list(self, call: Call, request: ListTasks) -> Tasks:
+        return await self._tasks.list(call.who, request)
+
+    async def cancel(self, call: Call, request: TaskRef) -> Task:
+        await self._tasks.get(call.who, request.task_id)
+        await self._turns.cancel(call, TurnRef(turn_id=request.task_id))
+        return await self._tasks.get(call.who, request.task_id)
+
+
+async def serve_tasks(bus: Bus, tasks: TaskQueries, turns: Canceller) -> None:
+    handlers = TaskHandlers(tasks, turns)
+    await serve(bus, TASK_GET, handlers.get)
+    await serve(bus, TASK_LIST, handlers.list)
+    await serve(bus, TASK_CANCEL, handlers.cancel)

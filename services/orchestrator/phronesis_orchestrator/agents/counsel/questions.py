@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from phronesis_contracts import NotFound, ServiceError
 from phronesis_contracts.constitution import search
+from phronesis_contracts.constitution.insight import RuleHit
 from phronesis_contracts.constitution.registry import Layer
 from phronesis_contracts.constitution.search import SEMANTIC_SEARCH_TOOL, SemanticSearch
 from phronesis_contracts.constitution.session import START_SESSION_TOOL, StartSession
@@ -430,7 +431,7 @@ class Asked:
             return ""
         if not r.has("allowed"):
             return await _precedents(self._running, self._desk, self._question.text)
-        hits = await find_broken_rules(self._running, self._desk, self._question.text)
+        hits = await _broken(self._running, self._desk, self._question.text)
         near = self._touching(r)
         said = describe_hits(hits)
         more = [one for one in near if one.id not in {hit.rule.id for hit in hits}]
@@ -846,10 +847,21 @@ def _window(r: Reading, today: date) -> tuple[date, date] | None:
     return first, last if before and last > first else last + timedelta(days=1)
 
 
+async def _broken(running: TurnRun, desk: TurnTools, text: str) -> tuple[RuleHit, ...]:
+    """Rules that a message goes against; a question is held against them by what it asks leave for."""
+    if not text.rstrip().endswith("?"):
+        return await find_broken_rules(running, desk, text)
+    words = vocabulary_of(text)
+    asking = words.stop | set(words.language.words.get("verbs_of_being", ())) | set(words.language.words.get("proposal", ()))
+    tokens = words.language.tokens(text)
+    first = next((token for token in tokens if token.folded not in asking and token.stem not in asking), None)
+    return await find_broken_rules(running, desk, text[first.start if first else 0 :].rstrip(" ?"))
+
+
 async def _precedents(running: TurnRun, desk: TurnTools, described: str) -> str:
     if not described:
         return "Which decision do you mean? Describe it in a sentence, and I look for those that are like it."
-    hits = await find_broken_rules(running, desk, described)
+    hits = await _broken(running, desk, described)
     return paragraphs(describe_hits(hits), await precedents(desk, described))
 
 
