@@ -22,8 +22,8 @@ from .conversations.store import PostgresConversations
 from .learning.handlers import BusStreams, Forgetting, serve_learning
 from .learning.statements import Copies, Unlearnt
 from .learning.store import PostgresCopies, PostgresUnlearnt
-from .ledger.budgets import Budgets, serve_ledger
-from .ledger.store import PostgresLedger
+from .ledger.budgets import Budgets
+from .ledger.store import PostgresLedger, serve_ledger
 from .metrics import CANCELLED, RUNNING, SLOTS
 from .models.handlers import serve_agents, serve_models
 from .models.reasoner import Reasoner

@@ -106,10 +106,15 @@ def test_the_portfolio_is_read_as_it_is_published() -> None:
         portfolio.one("HS2", 2022)
 
 
+_IN_PROCESS = {"guardrails.py", "contradictions.py"}
+"""What measures a function of a service on labelled pairs, and judges no reply."""
+
+
 def test_the_examiner_imports_nothing_of_the_services() -> None:
     imported = {
         name.split(".")[0]
         for file in Path(ROOT / "evals").rglob("*.py")
+        if file.name not in _IN_PROCESS
         for node in ast.walk(ast.parse(file.read_text("utf-8")))
         for name in _names(node)
     }

@@ -1,20 +1,34 @@
-"""The ledger and the limits in Postgres."""
+"""The ledger and the limits in Postgres, and what is answered from them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from uuid import UUID
 
 import asyncpg
 
-from phronesis_bus import Call, audit_entry
+from phronesis_bus import Bus, Call, audit_entry, serve
 from phronesis_contracts import BadRequest, Principal
 from phronesis_contracts.answers import MAX_CALLS, ModelCalled
-from phronesis_contracts.ledger import MAX_ROWS, GetUsage, Limits, LimitState, SetLimit, UsageSum, UsageSums
+from phronesis_contracts.ledger import (
+    LIMITS_GET_TOOL,
+    LIMITS_SET_TOOL,
+    MAX_ROWS,
+    USAGE_GET_TOOL,
+    GetUsage,
+    Limits,
+    LimitState,
+    ListLimits,
+    SetLimit,
+    UsageSum,
+    UsageSums,
+)
 from phronesis_contracts.service import AUDITED
 from phronesis_postgres import Connection, Database, write_news
 
 from ..turns.store import enter_spend
+from .budgets import Budgets
 from .usage import ChargedTurn, LedgerEntry
 
 SERVICE = "orchestrator"
@@ -112,3 +126,33 @@ FROM ledger WHERE tenant = $1 AND at >= $2::date::timestamp AT TIME ZONE 'UTC'
     AND ($5::text IS NULL OR user_id = $5) AND ($6::uuid IS NULL OR turn_id = $6)
 {group} ORDER BY cost_usd DESC, input_tokens DESC LIMIT {MAX_ROWS + 1}
 """  # noqa: S608
+
+
+class LedgerHandlers:
+    def __init__(self, ledger: PostgresLedger, budgets: Budgets, wake: Callable[[], None]) -> None:
+        self._ledger, self._budgets, self._wake = ledger, budgets, wake
+
+    async def usage(self, call: Call, request: GetUsage) -> UsageSums:
+        """Sums of the tenant for an admin, of the caller for everybody else."""
+        if request.since and request.until and request.since > request.until:
+            raise BadRequest("`since` is after `until`", field="since")
+        mine = request if call.who.administers else request.model_copy(update={"user": call.who.user})
+        return await self._ledger.usage(call.who, mine)
+
+    async def limits(self, call: Call, request: ListLimits) -> Limits:
+        """All limits for an admin, those that bear on the caller for everybody else."""
+        return await self._ledger.limits(call.who, None if call.who.administers else call.who.user)
+
+    async def set_limit(self, call: Call, request: SetLimit) -> Limits:
+        """Set or remove a limit; it holds here at once, and in other processes within seconds."""
+        limits = await self._ledger.set_limit(call, request)
+        self._budgets.forget(call.who.tenant)
+        self._wake()
+        return limits
+
+
+async def serve_ledger(bus: Bus, ledger: PostgresLedger, budgets: Budgets, wake: Callable[[], None]) -> None:
+    handlers = LedgerHandlers(ledger, budgets, wake)
+    await serve(bus, USAGE_GET_TOOL, handlers.usage)
+    await serve(bus, LIMITS_GET_TOOL, handlers.limits)
+    await serve(bus, LIMITS_SET_TOOL, handlers.set_limit)
