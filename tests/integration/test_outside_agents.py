@@ -158,6 +158,7 @@ async def test_instructions_in_a_description_and_a_result_open_no_other_tool(ser
         OFFERED.rpc.subject,
         CALLED,
         "orchestrator.v1.session.start",
+        "graph.v2.constitution.foundation.list",
     }
 
 

@@ -289,7 +289,7 @@ async def test_topics_are_kept_and_filter_a_search(searches: Searches) -> None:
             vector[turn + 1], vector[-1] = 0.9, 0.3
             vector = vector + random.normal(size=vector.shape).astype(np.float32) * 0.01
             vector /= np.linalg.norm(vector)
-            await searches.add("insight", f"{name}{place}", vector=vector, title=f"About {name} number{place}.")
+            await searches.add("insight", f"{name}{place}", vector=vector, title=f"About {name}, {place}.")
     call = calling(searches.who)
     listed = await searches.thought.list_topics(call, ListTopics())
     assert [(one.size, one.keywords[0]) for one in sorted(listed.topics, key=lambda one: one.keywords[0])] == [

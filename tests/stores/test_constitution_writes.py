@@ -81,6 +81,7 @@ async def test_a_title_is_enough_and_the_service_fills_the_rest(graph: Constitut
             ],
             "relationships": [],
             "actor": graph.who.user,
+            "number": 1,
         }
     ]
 

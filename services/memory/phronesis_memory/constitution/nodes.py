@@ -53,6 +53,7 @@ class NodeSnapshot:
     """What is embedded; empty where there is nothing to embed, or the type is never embedded."""
     text_hash: str
     tokens: int
+    """Tokens of what is given to the model for it."""
 
 
 def snapshot_of(node: ConstitutionNode) -> NodeSnapshot:
@@ -73,7 +74,7 @@ def snapshot_of(node: ConstitutionNode) -> NodeSnapshot:
         {name: value for name, value in fields.items() if name not in _NOT_CONTENT and value is not None},
         body,
         hashlib.sha256(body.encode()).hexdigest(),
-        count(body) if body else 0,
+        sum(map(count, split_text(body))) if body else 0,
     )
 
 
@@ -95,7 +96,7 @@ def split_text(body: str) -> list[str]:
     """What is given to the model for a text: its sentences, or pieces of it where it is longer than the local model reads.
 
     The sentences are without the type and the figures, which have nothing to do with what a question is about: on the sets
-    in `evals/sets/constitution` the model finds more with them left out.
+    in `evals/sets/search` the model finds more with them left out.
     """
     if len(body.split()) <= WORDS:
         return [_sentences(body)]
