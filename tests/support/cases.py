@@ -25,6 +25,8 @@ def for_each(names: str | tuple[str, ...], cases: Iterable[Any]) -> Callable[[Te
     assert listed, "no case, no test"
 
     def decorate(test: Test) -> Test:
+        assert not inspect.iscoroutinefunction(test), "nothing would wait for it"
+
         @wraps(test)
         def run(**fixtures: Any) -> None:
             failures: list[Exception] = []

@@ -9,12 +9,11 @@ from evals.judge import verdict
 from phronesis_contracts.constitution.registry import Layer
 from phronesis_orchestrator.agents.counsel.reading import Reader, Record, Thing, spaced, vocabularies, vocabulary_of
 from phronesis_orchestrator.agents.counsel.tools import render_answer
-from tests.support.cases import for_each
 from tests.support.counsel import STARTED, node
 from tests.support.counsel_graphs import DOMAINS, answer
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("domain", "text", "expect"),
     [
         ("clinic", "Which tasks are overdue?", "exactly([n for n in open_tasks() if due(n) and due(n) < today])"),
@@ -23,9 +22,6 @@ from tests.support.counsel_graphs import DOMAINS, answer
         ("clinic", "How many open tasks does each person have?", "groups(count_by(open_tasks(), 'owner'))"),
         ("clinic", "What is the total budget of our projects?", "number(sum(n['budget'] for n in of('project')))"),
         ("clinic", "Which decisions lost money?", "exactly([node('d-sunday')])"),
-        ("clinic", "What is blocking the plumbing plan?", "facts('Renew the radiation licence')"),
-        ("clinic", "What depends on the radiation licence?", "facts('Plan the plumbing')"),
-        ("clinic", "Is the radiation licence task overdue?", "yes(True)"),
         ("clinic", "What does the guardrail about sedation say?", "says('g-sedation')"),
         ("theatre", "Give me the principles word for word.", "says('principle-access', 'principle-reuse')"),
         ("theatre", "Who looks after the roof repair?", "facts('Dev Okafor')"),
