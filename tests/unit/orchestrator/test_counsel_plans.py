@@ -22,6 +22,8 @@ from tests.support.counsel_graphs import DOMAINS, answer
         ("clinic", "How many open tasks does each person have?", "groups(count_by(open_tasks(), 'owner'))"),
         ("clinic", "What is the total budget of our projects?", "number(sum(n['budget'] for n in of('project')))"),
         ("clinic", "Which decisions lost money?", "exactly([node('d-sunday')])"),
+        ("clinic", "What is blocking the plumbing plan?", "facts('Renew the radiation licence')"),
+        ("clinic", "Is the radiation licence task overdue?", "yes(True)"),
         ("clinic", "What does the guardrail about sedation say?", "says('g-sedation')"),
         ("theatre", "Give me the principles word for word.", "says('principle-access', 'principle-reuse')"),
         ("theatre", "Who looks after the roof repair?", "facts('Dev Okafor')"),
