@@ -1,3 +1,3 @@
 -- Loses which facts are notes: they are listed among the other facts again.
-SELECT set_config('phronesis.tenant', '*', true);
+DO $$ BEGIN PERFORM set_config('phronesis.tenant', '*', true); END $$;
 UPDATE facts SET kind = 'fact' WHERE kind = 'note';

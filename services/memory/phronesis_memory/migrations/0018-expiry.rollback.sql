@@ -1,5 +1,5 @@
 -- Loses when items are to be forgotten: they stay until somebody deletes them. What has expired is deleted on the way.
-SELECT set_config('phronesis.tenant', '*', true);
+DO $$ BEGIN PERFORM set_config('phronesis.tenant', '*', true); END $$;
 DELETE FROM vectors USING items WHERE vectors.item_id = items.id AND items.expires_at <= now();
 DELETE FROM items WHERE expires_at <= now();
 DROP INDEX items_aging;
