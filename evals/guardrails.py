@@ -102,11 +102,12 @@ def fit(half: Half) -> list[str]:
     import numpy as np
     from sklearn.linear_model import LogisticRegression
 
+    from phronesis_embedding.wordnet import WordNet
     from phronesis_graph.constitution.guardrails import Words
     from phronesis_graph.constitution.meaning import THRESHOLD
-    from phronesis_graph.constitution.wording import WordNet, read_segments
+    from phronesis_graph.constitution.wording import plain_forms, read_segments
 
-    judge, words = open_judge(), WordNet()
+    judge, words = open_judge(), WordNet(forms=plain_forms)
     rules = [rule(one) for one in half["guardrails"]]
     wordings = [one.trigger.wording for one in rules if isinstance(one.trigger, Words)]
     rows = [

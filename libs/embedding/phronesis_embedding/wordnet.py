@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.resources
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 
 import numpy as np
@@ -28,10 +28,15 @@ Rows = npt.NDArray[np.uint32]
 class WordNet:
     """Reads words' relations. Safe for several threads: it only reads.
 
+    Args:
+        data: the file's content; the packaged one by default.
+        forms: a word, and the plain forms that it may stand for, the likeliest first.
+
     Raises `OSError`, `ValueError`, `KeyError`: the data is not there, or is no such data.
     """
 
-    def __init__(self, data: bytes | None = None) -> None:
+    def __init__(self, data: bytes | None = None, forms: Callable[[str], Iterator[str]] | None = None) -> None:
+        self._plain_forms = forms or _plain_forms
         raw = (_MODELS / "wordnet.npz").read_bytes() if data is None else data
         with np.load(io.BytesIO(raw), allow_pickle=False) as read:
             self._words: bytes = read["words"].tobytes()
@@ -62,7 +67,7 @@ class WordNet:
 
     def lemma(self, word: str) -> int:
         """The row of a word, or of the plain form of what it is a form of; -1 where there is none."""
-        return next((row for form in _plain_forms(word) if (row := self._find(form)) >= 0), -1)
+        return next((row for form in self._plain_forms(word) if (row := self._find(form)) >= 0), -1)
 
     def plain(self, word: str) -> str:
         """The plain form of a word; the word itself where it is not known."""
@@ -89,14 +94,14 @@ class WordNet:
     def _linked(self, name: str, word: str) -> frozenset[str]:
         # A comparative is a word of its own at times: `harder` has the opposites of `hard`.
         starts, rows = self._links[name]
-        known = {row for form in _plain_forms(word) if (row := self._find(form)) >= 0}
+        known = {row for form in self._plain_forms(word) if (row := self._find(form)) >= 0}
         return frozenset(
             self._word(int(one)).decode() for row in known for one in rows[int(starts[row]) : int(starts[row + 1])]
         )
 
     def forms(self, word: str) -> frozenset[str]:
         """A word and all that it may be a form of."""
-        return frozenset(form for form in _plain_forms(word) if self._find(form) >= 0) | {word}
+        return frozenset(form for form in self._plain_forms(word) if self._find(form) >= 0) | {word}
 
     def are_synonyms(self, one: str, other: str) -> bool:
         """Whether two words share one of their commonest senses."""

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from phronesis_embedding.wordnet import WordNet
 from phronesis_graph.constitution.guardrails import open_judge
 from phronesis_graph.constitution.meaning import Judge, Quantity, parse_wording, read_days, read_times
-from phronesis_graph.constitution.wording import WordNet, plain, split_words
+from phronesis_graph.constitution.wording import plain, plain_forms, split_words
 
-KNOWS = WordNet()
+KNOWS = WordNet(forms=plain_forms)
 POOL = "glass bottles beside the swimming pool"
 FIRE = "No open fire in the barn"
 WOOD = "firewood is sold to a customer without a moisture test"

@@ -19,10 +19,11 @@ from phronesis_contracts.constitution.registry import TYPES
 from phronesis_contracts.constitution.values import ConstitutionNode, Mention
 from phronesis_contracts.constitution.writes import ConstitutionChanged, GuardrailHit
 from phronesis_embedding import BATCH, MiniLm
+from phronesis_embedding.wordnet import WordNet
 
 from .meaning import Judge, Vector, Wording, parse_wording
 from .ports import ConstitutionRules
-from .wording import WordNet
+from .wording import plain_forms
 
 log = logging.getLogger(__name__)
 
@@ -250,7 +251,7 @@ def open_judge() -> Judge:
             found.update(zip(some, model.run([model.tokens(text) for text in some]), strict=True))
         return [found[text] for text in texts]
 
-    return Judge(WordNet(), embed)
+    return Judge(WordNet(forms=plain_forms), embed)
 
 
 _WAITING = 64

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from phronesis_embedding.wordnet import WordNet
+
 from .wording import (
     Phrase,
     Segment,
-    WordNet,
     cut_ending,
     find_cue,
     find_phrase,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,9 +11,9 @@ from importlib.resources import files
 from itertools import product
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import yaml
+
+from phronesis_embedding.wordnet import WordNet
 
 CONTENT = files("phronesis_graph") / "content"
 _ENDINGS = ("ations", "ation", "ings", "ing", "ies", "ied", "ed", "es", "s", "ly", "y", "e")
@@ -35,88 +34,10 @@ _FORMS = (
     ),
     ("d", ""),
 )
-_WIDEST = 60_000
-"""Synsets below one beyond which "is a kind of" says nothing; what a thing of everyday speech has below it is far less."""
-_GENERIC = 1_500
-
-Rows = npt.NDArray[np.uint32]
 
 
-class WordNet:
-    """Which words are kinds of which. Not for several threads at once.
-
-    Raises `OSError`, `ValueError`, `KeyError`: the data is not there, or is no such data.
-    """
-
-    def __init__(self, data: bytes | None = None) -> None:
-        raw = (files("phronesis_embedding") / "models" / "wordnet.npz").read_bytes() if data is None else data
-        with np.load(io.BytesIO(raw), allow_pickle=False) as read:
-            self._words = read["words"].tobytes()
-            self._starts: Rows = read["word_starts"]
-            self._verbs = read["verbs"]
-            self._sense_starts: Rows = read["sense_starts"]
-            self._senses: Rows = read["senses"]
-            self._above_starts: Rows = read["above_starts"]
-            self._above: Rows = read["above"]
-            self._below = read["below"]
-        self._find = lru_cache(20_000)(self._search)
-        self._ancestors = lru_cache(20_000)(self._climb)
-        self.is_a = lru_cache(50_000)(self._is_a)
-
-    def _search(self, word: str) -> int:
-        wanted, low, high = word.encode(), 0, len(self._verbs)
-        while low < high:
-            middle = (low + high) // 2
-            found = self._words[int(self._starts[middle]) : int(self._starts[middle + 1])]
-            if found == wanted:
-                return middle
-            low, high = (middle + 1, high) if found < wanted else (low, middle)
-        return -1
-
-    def lemma(self, word: str) -> int:
-        """The row of a word, or of the plain form of what it is a form of; -1 where there is none."""
-        for form in _plain_forms(word):
-            if (row := self._find(form)) >= 0:
-                return row
-        return -1
-
-    def knows(self, word: str) -> bool:
-        """Whether it is a word."""
-        return self.lemma(word) >= 0
-
-    def is_verb(self, word: str) -> bool:
-        """Whether a word is a verb more often than anything else."""
-        row = self.lemma(word)
-        return row >= 0 and bool(self._verbs[row])
-
-    def _senses_of(self, row: int, most: int) -> list[int]:
-        # Nouns come first, at most three, and then verbs; a rule is meant in the first senses.
-        return [int(one) for one in self._senses[int(self._sense_starts[row]) : int(self._sense_starts[row + 1])]][:most]
-
-    def _climb(self, synset: int) -> frozenset[int]:
-        seen, edge = {synset}, [synset]
-        while edge:
-            one = edge.pop()
-            for up in self._above[int(self._above_starts[one]) : int(self._above_starts[one + 1])]:
-                if int(up) not in seen:
-                    seen.add(int(up))
-                    edge.append(int(up))
-        return frozenset(seen)
-
-    def _is_a(self, word: str, kind: str) -> float:
-        """How surely a word is a kind of another, from 0 to 1: less where the kind is as wide as `event`."""
-        one, other = self.lemma(word), self.lemma(kind)
-        if one < 0 or other < 0:
-            return 0.0
-        wanted = set(self._senses_of(other, 2))
-        best = 0.0
-        for sense in self._senses_of(one, 3):
-            for met in wanted & self._ancestors(sense):
-                best = max(best, 0.95 if self._below[met] <= _GENERIC else 0.6)
-        return best
-
-
-def _plain_forms(word: str) -> Iterator[str]:
+def plain_forms(word: str) -> Iterator[str]:
+    """A word, and what it may be a form of, as rules and writes are read."""
     yield word
     if (regular := load_cues().given["irregular"].get(word)) is not None:
         yield regular
@@ -384,7 +305,7 @@ def match_phrase(words: Sequence[str], at: int, phrase: Phrase, *, forms: bool =
 
 @lru_cache(maxsize=20_000)
 def _forms_of(word: str) -> frozenset[str]:
-    return frozenset(_plain_forms(word))
+    return frozenset(plain_forms(word))
 
 
 def find_phrase(words: Sequence[str], at: int, phrases: Iterable[Phrase], *, forms: bool = False) -> int:
