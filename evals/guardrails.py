@@ -55,7 +55,7 @@ async def judge_here(half: Half) -> dict[str, set[str]]:
     rules, cache = [rule(one) for one in half["guardrails"]], RuleCache(_NoRules())
     found = {}
     for write in half["writes"]:
-        hits = await cache.find_hits(rules, subject_of(write["type"], write["fields"]))
+        hits = await cache.find_hits("here", rules, subject_of(write["type"], write["fields"]))
         found[write["id"]] = {hit.rule.id for hit in hits}
     return found
 

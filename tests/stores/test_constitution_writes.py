@@ -431,12 +431,12 @@ async def test_what_is_written_is_the_version_that_was_checked(graph: Constituti
         """While the first change is checked, somebody else writes."""
 
         async def find_hits(
-            self, rules: Iterable[Rule], of: Subject, changed: frozenset[str] | None = None
+            self, tenant: str, rules: Iterable[Rule], of: Subject, changed: frozenset[str] | None = None
         ) -> tuple[RuleHit, ...]:
             checked.append(len(checked))
             if len(checked) == 1:
                 await graph.update("task", task, description="an open fire in the barn", override="a drill")
-            return await super().find_hits(rules, of, changed)
+            return await super().find_hits(tenant, rules, of, changed)
 
     slow = Constitution(graph.stores, graph.who, Overtaken(BoltRules(graph.stores.bolt, graph.stores.schema)))
     with pytest.raises(GuardrailHit):

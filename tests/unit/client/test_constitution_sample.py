@@ -50,7 +50,7 @@ RULING = RuleCache(NoSource())
 
 def broken_by(of: Subject) -> list[str]:
     """The sample's rules that a node goes against."""
-    return [hit.rule.id for hit in asyncio.run(RULING.find_hits(guardrails(), of))]
+    return [hit.rule.id for hit in asyncio.run(RULING.find_hits("acme", guardrails(), of))]
 
 
 def above(id: str, without: str | None = None) -> set[str]:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phronesis_contracts import TooLarge, Unavailable
+from phronesis_contracts import Busy, TooLarge, Unavailable
 from phronesis_contracts.constitution.insight import RuleHit
 from phronesis_contracts.constitution.registry import TYPES
 from phronesis_contracts.constitution.values import ConstitutionNode
@@ -52,7 +52,7 @@ class Literal:
 
 def find_hits(rules: Sequence[Rule], of: Subject, changed: frozenset[str] | None = None) -> tuple[RuleHit, ...]:
     cache = RuleCache(NoSource(), Understanding(lambda: cast(Judge, Literal())))
-    return asyncio.run(cache.find_hits(rules, of, changed))
+    return asyncio.run(cache.find_hits("acme", rules, of, changed))
 
 
 def goes_off(text: str, **fields: Any) -> bool:
@@ -190,9 +190,9 @@ def test_what_cannot_be_held_against_a_rule_in_words_is_refused_and_may_be_repea
         cache = RuleCache(NoSource(), Understanding(fail_once))
         rules, of = [guardrail("gossip", severity)], subject_of("task", {"title": "Gossip"})
         with pytest.raises(Unavailable) as caught:
-            await cache.find_hits(rules, of)
+            await cache.find_hits("acme", rules, of)
         assert caught.value.retry_after == 1
-        assert len(await cache.find_hits(rules, of)) == 1
+        assert len(await cache.find_hits("acme", rules, of)) == 1
 
     asyncio.run(check())
 
@@ -202,7 +202,9 @@ def test_without_a_rule_in_words_nothing_is_loaded() -> None:
         raise AssertionError("loaded")
 
     cache = RuleCache(NoSource(), Understanding(never))
-    found = asyncio.run(cache.find_hits([guardrail("effortHours > 40")], subject_of("task", {"title": "x", "effortHours": 41})))
+    found = asyncio.run(
+        cache.find_hits("acme", [guardrail("effortHours > 40")], subject_of("task", {"title": "x", "effortHours": 41}))
+    )
     assert len(found) == 1
 
 
@@ -215,5 +217,30 @@ async def test_what_is_too_long_to_be_read_in_time_is_refused_and_takes_nobodys_
     cache = RuleCache(NoSource(), Understanding(lambda: cast(Judge, Literal())))
     with pytest.raises(TooLarge):
         await cache.find_hits(
-            [guardrail("night work")], subject_of("task", {"title": "T", "properties": {"log": "x " * 40_000}})
+            "acme", [guardrail("night work")], subject_of("task", {"title": "T", "properties": {"log": "x " * 40_000}})
         )
+
+
+async def test_a_tenant_that_writes_much_leaves_every_second_turn_to_the_others() -> None:
+    read: list[str] = []
+
+    class Noting(Literal):
+        def because(self, wordings: Sequence[Wording], said: Mapping[str, Any]) -> list[str | None]:
+            read.append(str(said["title"]))
+            return super().because(wordings, said)
+
+    cache, rules = RuleCache(NoSource(), Understanding(lambda: cast(Judge, Noting()))), [guardrail("gossip")]
+
+    async def write(tenant: str) -> None:
+        await cache.find_hits(tenant, rules, subject_of("task", {"title": tenant}))
+
+    await asyncio.gather(*(write("flood") for _ in range(12)), write("acme"))
+    assert (len(read), read.index("acme") <= 2) == (13, True)
+
+
+async def test_more_writes_of_a_tenant_than_may_wait_are_refused_for_a_moment_and_those_of_others_are_not() -> None:
+    cache, rules = RuleCache(NoSource(), Understanding(lambda: cast(Judge, Literal()))), [guardrail("gossip")]
+    subject = subject_of("task", {"title": "x"})
+    writes = [cache.find_hits(tenant, rules, subject) for tenant in (*["flood"] * 20, "acme")]
+    came = await asyncio.gather(*writes, return_exceptions=True)
+    assert [isinstance(one, Busy) for one in came] == [*[False] * 16, *[True] * 4, False]

@@ -7,10 +7,12 @@ import logging
 import operator
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
+from weakref import WeakValueDictionary
 
 from phronesis_bus import News
 from phronesis_contracts import Busy, TooLarge, Unavailable
@@ -254,8 +256,8 @@ def open_judge() -> Judge:
     return Judge(WordNet(forms=plain_forms), embed)
 
 
-_WAITING = 64
-"""Writes that may wait to be held against rules in words."""
+_WAITING, _WAITING_OF_TENANT = 64, 16
+"""Writes that may wait to be held against rules in words: of all tenants, and of one."""
 _LONGEST_WRITE = 60_000
 """Characters of a write that is held against rules in words: some 8 seconds of a core (measured with 8 rules)."""
 _PATIENCE = 15.0
@@ -273,31 +275,37 @@ class Understanding:
         self._open = open_
         self._judge: Judge | None = None
         self._thread: ThreadPoolExecutor | None = None
-        self._waiting = 0
+        self._waiting = Counter[str]()
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def because(self, wordings: Sequence[Wording], said: Mapping[str, Any]) -> list[str | None]:
-        """Why a write breaks each of some rules, or `None`.
+    async def because(self, tenant: str, wordings: Sequence[Wording], said: Mapping[str, Any]) -> list[str | None]:
+        """Why a write breaks each of some rules, or `None`. Tenants take turns: one write of each is in the thread's queue.
 
         Raises `Unavailable` (it cannot be told, so that nobody may write), `TooLarge` (it is longer than can be read in time).
         """
         if len(str(said)) > _LONGEST_WRITE:
             raise TooLarge(f"a tenant with guardrails in words takes nodes of {_LONGEST_WRITE} characters at most")
-        if self._waiting >= _WAITING:
+        if self._waiting.total() >= _WAITING or self._waiting[tenant] >= _WAITING_OF_TENANT:
             raise Busy("too many writes wait to be held against guardrails", retry_after=1)
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="guardrails")
-        self._waiting += 1
-        work = asyncio.get_running_loop().run_in_executor(self._thread, self._work, wordings, said)
-        work.add_done_callback(self._done)
+        turn = self._turns.setdefault(tenant, asyncio.Lock())
+        self._waiting[tenant] += 1
         try:
-            async with asyncio.timeout(_PATIENCE):
-                return await work
+            async with asyncio.timeout(_PATIENCE), turn:
+                return await asyncio.get_running_loop().run_in_executor(self._thread, self._work, wordings, said)
         except Exception as error:  # whatever it is: what could not be checked is not let through
             log.exception("a write could not be held against guardrails")
             raise Unavailable("the write could not be held against the guardrails", retry_after=1) from error
+        finally:
+            self._waiting[tenant] -= 1
+            if not self._waiting[tenant]:
+                del self._waiting[tenant]
 
-    def _done(self, _: object) -> None:
-        self._waiting -= 1
+    async def close(self) -> None:
+        """Begin nothing that still waits for the thread."""
+        if self._thread is not None:
+            self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _work(self, wordings: Sequence[Wording], said: Mapping[str, Any]) -> list[str | None]:
         if self._judge is None:
@@ -309,11 +317,14 @@ class RuleCache:
     def __init__(self, source: ConstitutionRules, understanding: Understanding | None = None) -> None:
         self._source = source
         self._understanding = understanding or Understanding()
+        self.close = self._understanding.close
         self._kept: dict[str, tuple[float, tuple[Rule, ...], tuple[Mention, ...]]] = {}
         self._dropped = 0
 
-    async def find_hits(self, rules: Iterable[Rule], of: Subject, changed: frozenset[str] | None = None) -> tuple[RuleHit, ...]:
-        """The rules that something goes against, those that block first.
+    async def find_hits(
+        self, tenant: str, rules: Iterable[Rule], of: Subject, changed: frozenset[str] | None = None
+    ) -> tuple[RuleHit, ...]:
+        """The rules of a tenant that something goes against, those that block first.
 
         Args:
             changed: fields that a change touches; a rule that reads none of them was answered when they were written.
@@ -322,7 +333,9 @@ class RuleCache:
         """
         asked = [one for one in rules if changed is None or one.trigger.reads(changed)]
         wordings = list(dict.fromkeys(one.trigger.wording for one in asked if isinstance(one.trigger, Words)))
-        told = dict(zip(wordings, await self._understanding.because(wordings, of.said), strict=True)) if wordings else {}
+        told = (
+            dict(zip(wordings, await self._understanding.because(tenant, wordings, of.said), strict=True)) if wordings else {}
+        )
         reasons = [told[one.trigger.wording] if isinstance(one.trigger, Words) else one.trigger.because(of) for one in asked]
         found = [one.hit(reason) for one, reason in zip(asked, reasons, strict=True) if reason is not None]
         return tuple(sorted(found, key=lambda hit: hit.severity != "block"))

@@ -162,6 +162,7 @@ async def _serve_writes(bus: Bus, bolt: Bolt, schema: Schema, names: StoreNames,
     await serve(bus, maintenance.RESTORE_GRAPH, loading.restore)
     await serve(bus, writes.LOAD_TOOL, loading.load)
     bus.on_reconnect(ruling.drop_all)
+    bus.on_stop(ruling.close)
 
     async def on_changed(news: News, event: writes.ConstitutionChanged) -> None:
         turn.notify(news.tenant, event)

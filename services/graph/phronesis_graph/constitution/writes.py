@@ -59,7 +59,7 @@ class NodeHandlers:
         node = build_node(kind, request.id or str(uuid4()), content, now, now, 1)
         rules = await self._rules(call, kind)
         async with self._entered(call, name, given):
-            found = await self._ruling.find_hits(rules, subject_of(kind.name, content))
+            found = await self._ruling.find_hits(call.who.tenant, rules, subject_of(kind.name, content))
             broken = allow(found, request.acknowledge, override=request.override is not None)
         embedding = _embedding_state(kind, set(kind.text))
         result = NodeWritten(node=node, changed=named, embedding_state=embedding, enforced=_is_enforced(node), **broken)
@@ -119,7 +119,7 @@ class NodeHandlers:
                 try:
                     return self._written(call, await self._nodes.change(order, request.id, decide, entry))
                 except _Unchecked as asked:
-                    checked[asked.version] = await self._ruling.find_hits(rules, asked.subject, asked.changed)
+                    checked[asked.version] = await self._ruling.find_hits(call.who.tenant, rules, asked.subject, asked.changed)
         raise Conflict("it is written too often to be held against the guardrails", field="version")
 
     async def _rules(self, call: Call, kind: NodeType | None) -> tuple[Rule, ...]:
@@ -381,6 +381,6 @@ class PolicyHandlers:
             if fields.get(one.name) is not None:
                 fields[one.name] = normalize_value(one, fields[one.name])
         of = subject_of(kind.name if kind else None, fields, request.text)
-        found = await self._ruling.find_hits(await self._ruling.of(call.who.tenant), of)
+        found = await self._ruling.find_hits(call.who.tenant, await self._ruling.of(call.who.tenant), of)
         unenforced = await self._ruling.unenforced(call.who.tenant)
         return PolicyChecked(hits=found, allowed=all(hit.severity != "block" for hit in found), unenforced=unenforced)
