@@ -137,7 +137,7 @@ def test_memory_keeps_of_a_node_what_it_needs() -> None:
     assert (facts.id, facts.type, facts.layer, facts.tier) == ("n", "task", Layer.EXECUTION, Tier.P3)
     assert (facts.lifecycle, facts.version, facts.born, facts.changed_at) == (Lifecycle.ACTIVE, 3, at, at)
     assert facts.content == {"title": "T", "description": "D", "status": "done", "effortHours": 2}
-    assert (facts.body, facts.tokens) == ("task\nT\nD", 5)
+    assert (facts.body, facts.tokens) == ("task\nT\nD", 4)
 
 
 def test_a_short_text_goes_to_the_model_as_sentences_and_a_long_one_in_pieces_that_name_the_node() -> None:

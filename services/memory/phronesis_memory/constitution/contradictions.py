@@ -30,6 +30,13 @@ from .ports import NodeFilter, NodeVectors, Structure
 from .semantic import mention
 
 
+@cache
+def _read_content() -> dict[str, Any]:
+    file = importlib.resources.files("phronesis_memory") / "constitution" / "content" / "opposites.yaml"
+    found: dict[str, Any] = yaml.safe_load(file.read_text("utf-8"))
+    return found
+
+
 @dataclass(frozen=True, eq=False)
 class Lexicon:
     """`content/opposites.yaml`, by the stems of its words."""
@@ -64,8 +71,7 @@ class Lexicon:
 @cache
 def load_lexicon() -> Lexicon:
     """The packaged words."""
-    file = importlib.resources.files("phronesis_memory") / "constitution" / "content" / "opposites.yaml"
-    given: dict[str, Any] = yaml.safe_load(file.read_text("utf-8"))
+    given = _read_content()
 
     def words(name: str) -> frozenset[str]:
         return frozenset(map(stem, str(given[name]).split()))
@@ -180,51 +186,7 @@ _LIMIT = re.compile(
     re.IGNORECASE,
 )
 _MONEY = {"€": "€", "euro": "€", "$": "$", "dollar": "$", "£": "£", "pound": "£"}
-_NUMBER_WORDS = dict(
-    zip(
-        (
-            "one two three four five six seven eight nine ten eleven twelve fifteen twenty thirty forty fifty hundred "
-            "zwei drei vier fünf sechs sieben acht neun zehn elf zwölf fünfzehn zwanzig dreißig fünfzig hundert"
-        ).split(),
-        (
-            1,
-            2,
-            3,
-            4,
-            5,
-            6,
-            7,
-            8,
-            9,
-            10,
-            11,
-            12,
-            15,
-            20,
-            30,
-            40,
-            50,
-            100,
-            2,
-            3,
-            4,
-            5,
-            6,
-            7,
-            8,
-            9,
-            10,
-            11,
-            12,
-            15,
-            20,
-            30,
-            50,
-            100,
-        ),
-        strict=True,
-    )
-)
+_NUMBER_WORDS: Mapping[str, int] = _read_content()["numbers"]
 _COMPARED = re.compile(rf"\b(?:{_FROM}|{_TO})(?=\s+[€$£]?\s*(?:\d|(?:{'|'.join(_NUMBER_WORDS)})\b))")
 _NUMBER_WORD = re.compile(rf"\b(?:{'|'.join(_NUMBER_WORDS)})\b(?!-)", re.IGNORECASE)
 _SCALES = {"k": 1e3, "thousand": 1e3, "m": 1e6, "million": 1e6}
