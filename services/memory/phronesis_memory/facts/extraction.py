@@ -654,9 +654,7 @@ def _is_no_object(thing: str, predicate: str, language: Language, *, negated: bo
         return True
     clause = words[0] in language.words("subjects") or _verb_in(thing, language) is not None
     timed = predicate in _PLACES and (words[0] in language.words("when_openings") or words[-1] in language.words("ago"))
-    if predicate == "works at" and not (
-        thing[0].isupper() or words[0] in {*language.words("articles"), *language.words("the")}
-    ):
+    if predicate == "works at" and words[0] in language.words("no_employers"):
         return True  # at night
     another = any(one.endswith(",") and after in language.words("my") for one, after in pairwise(words))
     return clause or timed or another or _NAMES_A_LIST.search(thing) is not None
