@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import psutil
 
-from phronesis_contracts.models import ModelAbilities, ModelsFound
+from phronesis_contracts.ledger import ModelAbilities, ModelsFound
 
 from . import arcadedb, model, nats, neo4j, postgres, weaviate
 from .keys import password, password_file

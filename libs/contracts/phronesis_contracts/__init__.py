@@ -22,29 +22,34 @@ from .errors import (
     UnsupportedMedia,
 )
 from .messages import WRITTEN_AS_NUMBER, Event, Job, Message, Nothing, Out, Rpc
+from .origins import TRUSTED, Label, OriginKind, merge_labels, untrusted
 from .principal import ADMINISTRATORS_ALONE, EVERYONE, SYSTEM_TENANT, Agent, Principal, Role, Token
-from .tools import Risk, Tool
+from .tools import Effect, Risk, Tool
 
 __all__ = [
     "ADMINISTRATORS_ALONE",
     "EVERYONE",
     "SYSTEM_TENANT",
+    "TRUSTED",
     "WRITTEN_AS_NUMBER",
     "Agent",
     "BadRequest",
     "BudgetExceeded",
     "Busy",
     "Conflict",
+    "Effect",
     "Event",
     "Forbidden",
     "Internal",
     "Job",
     "KeyReused",
+    "Label",
     "Message",
     "ModelRateLimited",
     "ModelUnavailable",
     "NotFound",
     "Nothing",
+    "OriginKind",
     "Out",
     "Principal",
     "Retired",
@@ -61,4 +66,6 @@ __all__ = [
     "Unauthorized",
     "Unavailable",
     "UnsupportedMedia",
+    "merge_labels",
+    "untrusted",
 ]

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
 from .errors import BadRequest
 from .messages import WRITTEN_AS_NUMBER, Message, Rpc
 from .principal import Agent
-from .tools import Risk, Tool
+from .tools import Effect, Risk, Tool
 
 EDITORS = frozenset({Agent.EDITOR})
 """Who changes what a tenant's agents are told."""
@@ -304,6 +304,7 @@ PUBLISH_AGENT_TOOL = Tool(
     "Publish an agent of the tenant's own: instructions, tools, sources, model, limits; or report what would change (dry run).",
     PUBLISH,
     risk=Risk.HIGH,
+    kind=Effect.MESSAGE,
     agents=EDITORS,
 )
 LIST_AGENTS_TOOL = Tool("agents.list", "The agents that the caller may talk to: packaged ones and the tenant's own.", LIST)
@@ -317,6 +318,7 @@ ROLL_BACK_AGENT_TOOL = Tool(
     "Make an earlier version of one of the tenant's own agents active again.",
     ROLL_BACK,
     risk=Risk.HIGH,
+    kind=Effect.MESSAGE,
     agents=EDITORS,
 )
 DELETE_AGENT_TOOL = Tool(

@@ -10,6 +10,8 @@ from pydantic import Field
 
 from .errors import Conflict, Forbidden
 from .messages import Message, Rpc
+from .origins import Label, OriginKind
+from .tools import Effect
 
 MAX_NOTE = 1_000
 """Characters of what a person says with an answer."""
@@ -50,6 +52,54 @@ class Decision(StrEnum):
     REFUSE = "refuse"
 
 
+class ApprovalScope(StrEnum):
+    """What an approval is given for."""
+
+    ONCE = "once"
+    """The very call."""
+    CONVERSATION = "conversation"
+    """Calls of the tool in this conversation that are asked about because of the same kinds of origins."""
+    RULE = "rule"
+    """The same in every conversation of the user, until they take the rule back. No irreversible call can have one."""
+
+
+class Ruling(StrEnum):
+    """What the policy says of a call."""
+
+    ALLOW = "allow"
+    ASK = "ask"
+    """A person has to allow it first."""
+    REFUSE = "refuse"
+
+
+class ActionRule(Message):
+    """What becomes of calls with one effect that depend on texts of one origin."""
+
+    origin: OriginKind
+    effect: Effect
+    ruling: Ruling
+
+
+class ActionPolicy(Message):
+    """What agents of a tenant may do because of untrusted texts."""
+
+    version: int = 0
+    """Counted up by each change; 0 is the policy that the system comes with."""
+    rules: tuple[ActionRule, ...] = Field(default=(), max_length=100)
+    """Where none fits, what depends on untrusted text waits for a person, and the rest runs as its risk says."""
+    egress: tuple[str, ...] = Field(default=(), max_length=200)
+    """Hosts that agents may send data to without asking: `example.org`, or `*.example.org` with all below it."""
+    approval_seconds: float = Field(default=7 * 24 * 3600.0, ge=60, le=90 * 24 * 3600)
+    """Seconds that an approval waits for its answer."""
+
+    def ruling(self, origin: OriginKind, effect: Effect) -> Ruling:
+        """What becomes of a call with an effect that depends on a text of this origin."""
+        if effect is Effect.READ:
+            return Ruling.ALLOW
+        stated = next((rule.ruling for rule in self.rules if rule.origin is origin and rule.effect is effect), None)
+        return stated or (Ruling.ALLOW if Label(kind=origin).trusted else Ruling.ASK)
+
+
 class Approval(Message):
     """One call that waits for a person, or did."""
 
@@ -77,6 +127,10 @@ class Approval(Message):
     """Whether the call cannot be undone."""
     reason: str
     """Why a person is asked."""
+    effect: Effect = Effect.WRITE
+    """What the call does beyond its answer."""
+    because: tuple[Label, ...] = ()
+    """The untrusted texts that the agent had read when it wanted to make the call; none where its risk alone is the reason."""
     status: ApprovalStatus
     """Where it is; only one that is `pending` can be answered."""
     created_at: datetime
@@ -116,6 +170,8 @@ class AnswerApproval(Message):
 
     approval_id: str
     decision: Decision
+    scope: ApprovalScope = ApprovalScope.ONCE
+    """What it is given for; of a refusal always the very call."""
     note: str = Field(default="", max_length=MAX_NOTE)
     """Said with it; of a refusal the agent is told it."""
 

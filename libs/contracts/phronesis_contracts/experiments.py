@@ -11,7 +11,7 @@ from .agents import EDITORS
 from .instructions import MAX_TEXT, Tag
 from .messages import Event, Message, Rpc
 from .principal import Token
-from .tools import Risk, Tool
+from .tools import Effect, Risk, Tool
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
 """The name of an experiment, an arm or a metric."""
@@ -167,6 +167,7 @@ START_EXPERIMENT_TOOL = Tool(
     "Start an experiment in the caller's tenant: users are divided among arms by weight, and each arm is told its own texts.",
     START_EXPERIMENT,
     risk=Risk.HIGH,
+    kind=Effect.SPEND,
     agents=EDITORS,
 )
 STOP_EXPERIMENT_TOOL = Tool(

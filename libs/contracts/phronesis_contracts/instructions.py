@@ -11,7 +11,7 @@ from .agents import EDITORS, AgentLimits, AnswerSource
 from .errors import BadRequest
 from .messages import Event, Message, Rpc
 from .principal import Agent
-from .tools import Risk, Tool
+from .tools import Effect, Risk, Tool
 
 MAX_TEXT_BYTES = 400_000
 """Bytes of the texts that one answer holds; who asks for more is told to ask for less."""
@@ -314,6 +314,7 @@ PUBLISH_INSTRUCTIONS_TOOL = Tool(
     "Publish texts for the caller's tenant as one release, all or none; what is not published stays the platform's own.",
     PUBLISH_INSTRUCTIONS,
     risk=Risk.HIGH,
+    kind=Effect.MESSAGE,
     agents=EDITORS,
 )
 ROLLBACK_INSTRUCTIONS_TOOL = Tool(
@@ -321,6 +322,7 @@ ROLLBACK_INSTRUCTIONS_TOOL = Tool(
     "Make an earlier release of the caller's tenant active again; 0 is the platform's own texts.",
     ROLLBACK_INSTRUCTIONS,
     risk=Risk.HIGH,
+    kind=Effect.MESSAGE,
     agents=EDITORS,
 )
 LIST_RELEASES_TOOL = Tool("list_releases", "List the releases of the caller's tenant.", LIST_RELEASES, agents=EDITORS)

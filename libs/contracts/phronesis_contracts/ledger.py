@@ -1,4 +1,4 @@
-"""Contracts of the ledger: what model calls cost, and the limits that stop the next one."""
+"""Contracts of language models: which one answers, what its calls cost, and the limits that stop the next one."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from uuid import UUID
 from pydantic import ConfigDict, Field
 
 from .messages import WRITTEN_AS_NUMBER, Message, Rpc
-from .principal import ADMINISTRATORS_ALONE
-from .tools import Risk, Tool
+from .principal import ADMINISTRATORS_ALONE, Agent
+from .tools import Effect, Risk, Tool
 
 MAX_ROWS = 2_000
 """Sums that one answer holds."""
@@ -138,5 +138,51 @@ LIMITS_SET_TOOL = Tool(
     " next model call.",
     LIMITS_SET,
     risk=Risk.MEDIUM,
+    kind=Effect.SPEND,
     agents=ADMINISTRATORS_ALONE,
+)
+
+
+class GetModels(Message):
+    """The models that turns are answered with."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class ModelAbilities(Message):
+    """What an endpoint was found to be able to do with one model."""
+
+    name: str
+    reached: bool
+    """Whether the endpoint answered; nothing else is known where it did not."""
+    structured: str | None = None
+    """How structured output is asked for: `json_schema`, `json_object_with_schema`, `guided_json`, `json_object`, `text`."""
+    tools: bool = False
+    streaming: bool = False
+    context_tokens: int | None = None
+    """What the model holds, where the endpoint says it."""
+    problem: str = ""
+    """Why it was not reached."""
+
+
+class ModelsFound(Message):
+    """What answers: a model behind an endpoint, or rules alone."""
+
+    reasoner: str
+    """`groq`, `openai`, or `extractive` for rules alone."""
+    profile: str = ""
+    """`hosted` or `local`."""
+    endpoint: str = ""
+    """The address, without secrets."""
+    context_tokens: int | None = None
+    """Tokens that a prompt and its answer may have together, by the settings."""
+    models: tuple[ModelAbilities, ...] = Field(default=())
+
+
+MODELS_GET = Rpc("orchestrator.v1.models.get", GetModels, ModelsFound, timeout=30.0)
+MODELS_GET_TOOL = Tool(
+    "models.get",
+    "Which language model answers, and what its endpoint can do: structured output, tools, streaming, context.",
+    MODELS_GET,
+    agents=frozenset({Agent.MAESTRO}),
 )

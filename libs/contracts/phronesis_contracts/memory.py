@@ -13,8 +13,9 @@ from pydantic import ConfigDict, Field, StringConstraints
 from .deletions import Purged
 from .errors import Conflict, Unavailable
 from .messages import Event, Message, Nothing, Rpc
+from .origins import Label, OriginKind
 from .principal import Agent, Principal
-from .tools import Risk, Tool
+from .tools import Effect, Risk, Tool
 
 WRITERS = frozenset(Agent) - {Agent.EDITOR}
 SHARED = "*"
@@ -163,6 +164,8 @@ class ContextItem(Message):
     """0 for what search found, 1 or 2 for what the graph added."""
     matched_phrase: str | None = None
     created_at: datetime | None = None
+    labels: tuple[Label, ...] = (Label(kind=OriginKind.UNKNOWN),)
+    """Where it comes from, and what it was formed from."""
     why: dict[str, Any] | None = None
     """Of a fact of the user: `vector` and `text` where it was found by them, and `origin`, `trust` and `since`."""
 
@@ -436,6 +439,7 @@ KEEP_MEMORY_TOOL = Tool(
     "Keep a memory in a scope; the same key again replaces it.",
     KEEP_MEMORY,
     risk=Risk.MEDIUM,
+    kind=Effect.MESSAGE,
     agents=frozenset({Agent.MAESTRO}),
 )
 FORGET_MEMORY_TOOL = Tool(

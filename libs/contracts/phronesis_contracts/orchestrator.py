@@ -13,6 +13,7 @@ from .answers import Analysis, AnswerTrace
 from .deletions import ConversationDeleted, DeleteConversation, Deletion, DeletionRef
 from .errors import BadRequest, ServiceError
 from .messages import WRITTEN_AS_NUMBER, Event, Job, Message, Out, Rpc
+from .origins import Label, OriginKind
 from .tools import Tool
 
 
@@ -467,6 +468,8 @@ class TurnEndedNews(Message):
     """Why it has no reply."""
     tools: tuple[ToolOutcome, ...] = Field(default=(), max_length=MAX_OUTCOMES)
     """What came of its tool calls, in their order."""
+    labels: tuple[Label, ...] = (Label(kind=OriginKind.UNKNOWN),)
+    """Where the texts come from that its reply may rest on. `user_text` holds the user's own words alone."""
     at: datetime | None = None
     """When it ended."""
 

@@ -10,7 +10,7 @@ from pydantic import AwareDatetime, ConfigDict, Field, StringConstraints
 from .errors import BadRequest, Conflict, Forbidden, NotFound, Unavailable
 from .messages import Message, Nothing, Rpc
 from .principal import ADMINISTRATORS_ALONE
-from .tools import Risk, Tool
+from .tools import Effect, Risk, Tool
 
 PREFIX = "outside."
 """What the names of outside tools begin with, as `outside.<server>.<tool>`."""
@@ -251,7 +251,12 @@ SWITCH_SERVER = Rpc("orchestrator.v1.mcp_servers.switch", SwitchServer, OutsideS
 REMOVE_SERVER = Rpc("orchestrator.v1.mcp_servers.remove", ServerRef, ServerRemoved)
 
 ADD_SERVER_TOOL = Tool(
-    "mcp_servers.add", "Register an outside MCP server for the tenant.", ADD_SERVER, risk=Risk.HIGH, agents=ADMINISTRATORS_ALONE
+    "mcp_servers.add",
+    "Register an outside MCP server for the tenant.",
+    ADD_SERVER,
+    risk=Risk.HIGH,
+    kind=Effect.OUTBOUND,
+    agents=ADMINISTRATORS_ALONE,
 )
 LIST_SERVERS_TOOL = Tool("mcp_servers.list", "The tenant's outside MCP servers.", LIST_SERVERS, agents=ADMINISTRATORS_ALONE)
 INSPECT_SERVER_TOOL = Tool(
@@ -259,6 +264,7 @@ INSPECT_SERVER_TOOL = Tool(
     "What an outside MCP server says of its tools now, and how that differs from what was accepted.",
     INSPECT_SERVER,
     risk=Risk.LOW,
+    kind=Effect.OUTBOUND,
     agents=ADMINISTRATORS_ALONE,
 )
 ACCEPT_TOOLS_TOOL = Tool(
@@ -266,6 +272,7 @@ ACCEPT_TOOLS_TOOL = Tool(
     "Pin what an outside MCP server says of tools, and allow them with a risk.",
     ACCEPT_TOOLS,
     risk=Risk.HIGH,
+    kind=Effect.OUTBOUND,
     agents=ADMINISTRATORS_ALONE,
 )
 JUDGE_TOOLS_TOOL = Tool(
@@ -273,6 +280,7 @@ JUDGE_TOOLS_TOOL = Tool(
     "Set the risk of accepted outside tools anew, or withdraw them.",
     JUDGE_TOOLS,
     risk=Risk.HIGH,
+    kind=Effect.OUTBOUND,
     agents=ADMINISTRATORS_ALONE,
 )
 SWITCH_SERVER_TOOL = Tool(
@@ -280,6 +288,7 @@ SWITCH_SERVER_TOOL = Tool(
     "Switch an outside MCP server on or off.",
     SWITCH_SERVER,
     risk=Risk.MEDIUM,
+    kind=Effect.OUTBOUND,
     agents=ADMINISTRATORS_ALONE,
 )
 REMOVE_SERVER_TOOL = Tool(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 from typing import Any, Generic
 
 from .messages import In, Out_, Rpc
@@ -20,6 +20,20 @@ class Risk(IntEnum):
     HIGH = 3
 
 
+class Effect(StrEnum):
+    """What a call does beyond its answer."""
+
+    READ = "read"
+    """Nothing: it reads inside the tenant."""
+    WRITE = "write"
+    OUTBOUND = "outbound"
+    """It sends its arguments out of the tenant."""
+    MESSAGE = "message"
+    """Other people are shown it, or their agents are told it."""
+    SPEND = "spend"
+    """It begins or allows work that costs money."""
+
+
 @dataclass(frozen=True)
 class Tool(Generic[In, Out_]):
     """A contract that models, people and outside systems may call by name."""
@@ -31,6 +45,13 @@ class Tool(Generic[In, Out_]):
     agents: frozenset[Agent] = field(default=EVERYONE, kw_only=True)
     """The agents that may use it; administrators may use every tool."""
     irreversible: bool = field(default=False, kw_only=True)
+    kind: Effect = field(default=Effect.WRITE, kw_only=True)
+    """What it does, where it does more than read."""
+
+    @property
+    def effect(self) -> Effect:
+        """What a call of it does beyond its answer."""
+        return Effect.READ if self.risk is Risk.READ else self.kind
 
     def open_to(self, who: Principal) -> bool:
         """Whether the caller's role and permissions let it use the tool."""

@@ -10,7 +10,7 @@ from pydantic import AwareDatetime, Field
 from ..errors import BadRequest, Conflict, Unavailable
 from ..messages import Message, Nothing, Rpc
 from ..principal import ADMINISTRATORS_ALONE
-from ..tools import Risk, Tool
+from ..tools import Effect, Risk, Tool
 from .registry import Layer
 from .values import READERS, Asked, Camel, ConstitutionLink, ConstitutionNode, absent
 
@@ -243,7 +243,12 @@ EMBEDDINGS_TOOL = Tool(
     "embeddings.status.v1", "Vectors by type and state, their schedule and backlog.", EMBEDDINGS, agents=READERS
 )
 REGENERATE_TOOL = Tool(
-    "embeddings.regenerate.v1", "Make vectors anew, or at once.", REGENERATE, risk=Risk.MEDIUM, agents=ADMINISTRATORS_ALONE
+    "embeddings.regenerate.v1",
+    "Make vectors anew, or at once.",
+    REGENERATE,
+    risk=Risk.MEDIUM,
+    kind=Effect.SPEND,
+    agents=ADMINISTRATORS_ALONE,
 )
 BACKUP_RESTORE_TOOL = Tool(
     "backup.restore.v1",

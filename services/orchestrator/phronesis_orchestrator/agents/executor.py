@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from phronesis_bus import audit_entry
 from phronesis_contracts import Internal, Message, Risk, ServiceError, TimedOut, Tool
-from phronesis_contracts.approvals import ApprovalStatus
+from phronesis_contracts.approvals import ApprovalStatus, Ruling
 from phronesis_contracts.constitution.writes import NodeWrite
 from phronesis_contracts.orchestrator import MAX_DETAIL, ToolOutcome
 
@@ -26,7 +26,6 @@ from ..approvals.policy import (
     NotAllowed,
     RiskRow,
     RiskTable,
-    Ruling,
     Verdict,
     Waiting,
     build_table,

@@ -11,13 +11,12 @@ import hashlib
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any, Protocol
 from uuid import UUID, uuid5
 
 from phronesis_bus import mask
 from phronesis_contracts import Forbidden, Message, Principal, Risk, ServiceError
-from phronesis_contracts.approvals import ApprovalExpired, ApprovalRefused, ApprovalStatus
+from phronesis_contracts.approvals import ApprovalExpired, ApprovalRefused, ApprovalStatus, Ruling
 from phronesis_contracts.catalog import TOOLS
 from phronesis_contracts.orchestrator import Audited, TurnProgress
 
@@ -84,13 +83,6 @@ ROWS: tuple[RiskRow, ...] = (
     RiskRow("retrieval.tuning.v1", Risk.READ, action="tell", where={"values": {}}),
 )
 TABLE: RiskTable = build_table(ROWS)
-
-
-class Ruling(StrEnum):
-    ALLOW = "allow"
-    ASK = "ask"
-    """A person has to allow it first."""
-    REFUSE = "refuse"
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import asyncio
 
 from phronesis_bus import Bus, Call, serve
 from phronesis_contracts.agents import KEEP_AGENT, PUBLISH_AGENT_TOOL, AgentPublished, AgentRefused, PublishAgent
-from phronesis_contracts.models import MODELS_GET_TOOL, GetModels, ModelAbilities, ModelsFound
+from phronesis_contracts.ledger import MODELS_GET_TOOL, GetModels, ModelAbilities, ModelsFound
 
 from ..settings import ModelSettings
 from ..turns.ports import Neighbours

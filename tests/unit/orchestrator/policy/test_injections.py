@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from phronesis_contracts import NotFound, Principal
+from phronesis_contracts.approvals import Ruling
 from phronesis_contracts.catalog import TOOLS
 from phronesis_contracts.constitution.registry import Layer
 from phronesis_contracts.constitution.search import SEMANTIC_SEARCH, Hit, SearchStats, SemanticFound
 from phronesis_contracts.media import ExtractedText, MediaKind
 from phronesis_contracts.memory import RECALL, ItemKind, Recalled, RecalledItem
 from phronesis_contracts.tools import legal_name
-from phronesis_orchestrator.approvals.policy import Ruling, judge
+from phronesis_orchestrator.approvals.policy import judge
 from phronesis_orchestrator.conversations.history import PastMessage
 from phronesis_orchestrator.models.reasoner import Answer, Classification, Draft, Fault, Inquiry, Move, ToolCall, TurnContext
 from tests.support.counsel import node, profile

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from phronesis_contracts import Forbidden, Message, Principal, ServiceError, Tool
+from phronesis_contracts.approvals import Ruling
 from phronesis_contracts.catalog import TOOLS
 from phronesis_contracts.constitution.insight import CHECK_POLICY_TOOL, CheckPolicy, PolicyChecked, RuleHit
 from phronesis_contracts.constitution.lists import VisionNode
@@ -22,7 +23,7 @@ from phronesis_contracts.orchestrator import TURN_GET_TOOL, Source
 from phronesis_contracts.tools import legal_name, schema_of_input
 from phronesis_tokens import clean, count, cut
 
-from ...approvals.policy import Ruling, call_arguments, judge
+from ...approvals.policy import call_arguments, judge
 from ...outside_tools.schemas import fetch_outside_tools
 from ...turns.execution import TurnRun
 from ..text import shorten

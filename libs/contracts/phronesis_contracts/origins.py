@@ -1,0 +1,69 @@
+"""Where texts come from, and how far they are trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+from pydantic import Field
+
+from .messages import Message
+
+MAX_LABELS = 20
+"""Labels that are kept of one value; of more, those of a kind are put together."""
+
+
+class OriginKind(StrEnum):
+    """Who, or what, a text comes from."""
+
+    USER = "user"
+    """The user's own message, or a call that they made themselves."""
+    INSTRUCTIONS = "instructions"
+    """The tenant's instructions."""
+    MEMORY = "memory"
+    """What was formed from the user's own words."""
+    PERSON = "person"
+    """Somebody else's text, such as a memory that several people share."""
+    DOCUMENT = "document"
+    PICTURE = "picture"
+    RECORDING = "recording"
+    TOOL = "tool"
+    """A tool's result; also its name and its description, where it is not one of the system's own."""
+    OUTSIDE = "outside"
+    """A result or a description of an outside MCP server."""
+    WEB = "web"
+    CLIENT = "client"
+    """What a program adds to a user's message: system messages, tools, and what its tools gave."""
+    UNKNOWN = "unknown"
+    """From before origins were kept."""
+
+
+TRUSTED = frozenset({OriginKind.USER, OriginKind.INSTRUCTIONS, OriginKind.MEMORY})
+"""Kinds whose texts may ask for something to be done. Texts of all others are data."""
+
+
+class Label(Message):
+    """One origin of a value. A value that was derived from others has the labels of all of them."""
+
+    kind: OriginKind
+    id: str = Field(default="", max_length=200)
+    """The medium, the tool, the server or the turn; empty where there is none, or several."""
+    name: str = Field(default="", max_length=300)
+    """The same as a person knows it: `invoice.pdf`."""
+
+    @property
+    def trusted(self) -> bool:
+        return self.kind in TRUSTED
+
+
+def merge_labels(*labels: Iterable[Label]) -> tuple[Label, ...]:
+    """All labels once, in order; of more than `MAX_LABELS`, one for each kind, without the rest of what they say."""
+    merged = tuple(dict.fromkeys(label for group in labels for label in group))
+    return (
+        merged if len(merged) <= MAX_LABELS else tuple(Label(kind=kind) for kind in dict.fromkeys(one.kind for one in merged))
+    )
+
+
+def untrusted(labels: Iterable[Label]) -> tuple[Label, ...]:
+    """Those of them whose texts may ask for nothing."""
+    return tuple(label for label in labels if not label.trusted)
