@@ -133,7 +133,7 @@ async def test_a_key_hands_a_task_in_once_and_only_its_owner_finds_it(everybody:
 async def test_spent_calls_end_a_task_typed_with_a_report_of_what_there_is(colleague: Person) -> None:
     found = await ended(colleague, await task(colleague, tool_calls=2))
     progress = found["progress"]
-    assert (found["status"], progress["stopped"]["code"], progress["tool_calls"]) == ("completed", "task.budget_spent", 2)
+    assert (found["status"], progress["stopped"]["code"], progress["tool_calls"]) == ("completed", "budget_exceeded", 2)
     made = {year: published()[year] for year in (2021, 2022)}
     assert told(progress["report"]) == made
     assert progress["report"]["document_id"] is not None

@@ -41,7 +41,7 @@ def kind_of(request: dict[str, Any], step: str | None) -> str:
     named = request.get("response_format", {}).get("json_schema", {}).get("name")
     if named:
         return str(named)
-    if (made := (step or "").rpartition("/")[2].partition(".")[0]) in ("understand", "formulate"):
+    if (made := (step or "").rpartition("/")[2].partition(".")[0]) in ("understand", "formulate", "wishes"):
         return made
     if step and "/" in step:
         made = step.rsplit("/", 1)[1]
@@ -68,6 +68,8 @@ def answer(request: dict[str, Any]) -> str:
         return groq_tools.drafted(request)
     if (kind := kind_of(request, None)) in ("intent", "preflight", "reflect"):
         return _thought(kind, message)
+    if '{"calls": [{"tool"' in request["messages"][0]["content"]:
+        return _wished(message, found.get("plan", ""))
     if kind in ("understand", "formulate"):
         return json.dumps({"kind": "none", "about": [], "words": []} if kind == "understand" else {})
     if kind_of(request, None) == "router":
@@ -113,3 +115,13 @@ def _fact(memory: str) -> str | None:
     except ValueError:
         return None
     return f"{item['title']}: {item['text'][:300]}" if isinstance(item, dict) and "text" in item else None
+
+
+def _wished(message: str, tools: str) -> str:
+    """A call of each tool that shares a telling word with a message that asks nothing."""
+    said = {word for word in re.findall(r"[a-z]+", message.lower()) if word not in _SMALL}
+    named = [json.loads(line)["tool"] for line in tools.splitlines() if line.startswith("{")]
+    wanted = [
+        name for name in named if said & set(re.findall(r"[a-z]{3,}", name.lower())) and not message.rstrip().endswith("?")
+    ]
+    return json.dumps({"calls": [{"tool": name, "arguments": {}} for name in wanted]})

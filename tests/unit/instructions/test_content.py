@@ -14,7 +14,7 @@ from phronesis_instructions.library.content import AgentContent, read_agents
 from phronesis_instructions.library.texts import replaces
 
 DIALOGUE = next(content for content in read_agents() if content.agent == "dialogue")
-FOR_CLIENTS = {"client", "client_repair", "client_instructions", "form"}
+OF_ALL = {"client", "client_repair", "client_instructions", "form", "wishes"}
 SHARED = {"profile", "directive", "directive_text", "history", "input", "boundary"}
 
 
@@ -24,11 +24,11 @@ def changed(**changes: object) -> AgentContent:
 
 def test_the_dialogue_agent_runs_the_router_loop() -> None:
     own = {"final", "formulate", "learn", "noticed", "repair", "router", "summarise", "understand"}
-    assert (DIALOGUE.agent, DIALOGUE.loop, set(DIALOGUE.prompts) - FOR_CLIENTS) == ("dialogue", "router", own)
+    assert (DIALOGUE.agent, DIALOGUE.loop, set(DIALOGUE.prompts) - OF_ALL) == ("dialogue", "router", own)
 
 
-def test_every_agent_has_the_prompts_for_client_programs() -> None:
-    assert [agent.agent for agent in read_agents() if not set(agent.prompts) >= FOR_CLIENTS] == []
+def test_every_agent_has_the_prompts_that_all_share() -> None:
+    assert [agent.agent for agent in read_agents() if not set(agent.prompts) >= OF_ALL] == []
 
 
 @pytest.mark.parametrize(

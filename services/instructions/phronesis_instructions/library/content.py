@@ -330,8 +330,8 @@ def read_agents() -> tuple[AgentContent, ...]:
 def _read_agent(folder: Traversable) -> AgentContent:
     profile = yaml.safe_load((folder / "profile.yaml").read_text("utf-8"))
     directives = folder / "directives"
-    # What an agent does for client programs it does as every other, unless its folder says otherwise.
-    shared = _read_texts(files("phronesis_instructions") / "content" / "client")
+    # What is asked of every agent alike stands once, unless the folder of one says otherwise.
+    shared = _read_texts(files("phronesis_instructions") / "content" / "shared")
     content = AgentContent.model_validate(
         {
             **profile,

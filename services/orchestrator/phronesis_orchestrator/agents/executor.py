@@ -9,16 +9,18 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 from phronesis_bus import audit_entry
-from phronesis_contracts import Internal, Message, Risk, ServiceError, TimedOut, Tool
+from phronesis_contracts import Effect, Internal, Label, Message, Risk, ServiceError, TimedOut, Tool
 from phronesis_contracts.approvals import ApprovalStatus, Ruling
 from phronesis_contracts.constitution.writes import NodeWrite
+from phronesis_contracts.media import HttpFetch
 from phronesis_contracts.orchestrator import MAX_DETAIL, ToolOutcome
 
 from ..approvals.policy import (
@@ -37,6 +39,7 @@ from ..approvals.policy import (
 from ..models.reasoner import CallResult, Move, ToolCall
 from ..outside_tools.schemas import OutsideArguments
 from ..turns.execution import TurnRun, await_store
+from .binding import ask_wishes, effect_of, is_named, labels_of, outside_label
 from .cognition.state import measure_tool
 from .tools import Admitted, Gate, NotAdmitted, Toolbox
 
@@ -141,7 +144,8 @@ class ToolExecutor:
             Waiting: one of them needs a person; the others were made, and are known when the turn goes on.
         """
         plan = [self._admit(call) for call in move.calls]
-        steps = [self._execute(f"call.{number}.{at}", one) for at, one in enumerate(plan, 1) if isinstance(one, Admitted)]
+        read = await self._read_so_far(f"wishes.{number}", [one for one in plan if isinstance(one, Admitted)])
+        steps = [self._execute(f"call.{number}.{at}", one, read) for at, one in enumerate(plan, 1) if isinstance(one, Admitted)]
         made = iter(_raise_or_list(await asyncio.gather(*steps, return_exceptions=True)))
         return tuple([(one if isinstance(one, CallOutcome) else await self._settle(one, next(made))).result for one in plan])
 
@@ -156,9 +160,19 @@ class ToolExecutor:
             Waiting: it needs a person.
         """
         admitted = self._admit(call)
-        return (
-            admitted if isinstance(admitted, CallOutcome) else await self._settle(admitted, await self._execute(step, admitted))
-        )
+        if isinstance(admitted, CallOutcome):
+            return admitted
+        read = await self._read_so_far(f"wishes.{step}", [admitted])
+        return await self._settle(admitted, await self._execute(step, admitted, read))
+
+    async def _read_so_far(self, step: str, calls: Sequence[Admitted]) -> tuple[Label, ...]:
+        """Where what the calls were decided on comes from that may ask for nothing; the user's own wishes are then known."""
+        read = self._running.origins.untrusted
+        tools = [self._toolbox.tools[one.call.name] for one in calls]
+        acting = [tool for tool in tools if effect_of(tool) is not Effect.READ]
+        if read and acting:
+            await ask_wishes(self._running, acting, step)
+        return read
 
     def _admit(self, call: ToolCall) -> Admitted | CallOutcome:
         try:
@@ -172,16 +186,18 @@ class ToolExecutor:
     async def _settle(self, admitted: Admitted, made: ExecutedCall) -> CallOutcome:
         refused = made.problem is not None and self._hooks.refused(made.problem)
         self._gate.settle(admitted, refused, failed=made.problem is not None)
+        tool = self._toolbox.tools[made.call.name]
+        self._running.origins.read(labels_of(tool, made.answer), made.answer, made.problem)
         outcome = executed_outcome(made, await self._hooks.describe(made), self._toolbox.tools[made.call.name].name)
         self._running.tools.append(outcome.called)
         return outcome
 
-    async def _execute(self, step: str, admitted: Admitted) -> ExecutedCall:
+    async def _execute(self, step: str, admitted: Admitted, read: tuple[Label, ...]) -> ExecutedCall:
         tool = self._toolbox.tools[admitted.call.name]
         outside = tool.rpc.input if issubclass(tool.rpc.input, OutsideArguments) else None
         once = outside is not None and not outside.idempotent
         with self._running.phase(self._hooks.phase(tool)), measure_tool(self._running.tracing, tool.name):
-            verdict = self._judge(tool, admitted.request)
+            verdict = self._judge(tool, admitted.request, read)
             refusal = await self._refusal(step, verdict, admitted.request)
             if refusal is not None:
                 given: dict[str, Any] = {"problem": refusal.body()}
@@ -194,17 +210,41 @@ class ToolExecutor:
         answer = None if "problem" in given else tool.rpc.output.model_validate(given["answer"])
         return ExecutedCall(admitted.call, admitted.request, answer, given.get("problem"), int(given.get("ms", 0)))
 
-    def _judge(self, tool: Tool[Any, Any], request: Message) -> Verdict:
+    def _judge(self, tool: Tool[Any, Any], request: Message, read: tuple[Label, ...]) -> Verdict:
         try:
             verdict = judge(tool.name, call_arguments(request), self._table)
             if isinstance(request, NodeWrite) and verdict.ruling is not Ruling.REFUSE:
                 breaks = (*request.acknowledge, *(("a rule that blocks",) if request.override is not None else ()))
                 verdict = replace(verdict, ruling=Ruling.ASK, breaks=breaks) if breaks else verdict
-            return verdict
+            return self._bind(tool, request, verdict, read)
         except Exception:
             # Whatever went wrong with the gate, nothing passes it.
             log.exception("the policy gate failed on %s", tool.name)
             return Verdict(Ruling.REFUSE, tool.name, "", Risk.HIGH, irreversible=True)
+
+    def _bind(self, tool: Tool[Any, Any], request: Message, verdict: Verdict, read: tuple[Label, ...]) -> Verdict:
+        """Hold a call that has an effect to where the wish for it comes from, and to where it sends what was read."""
+        effect, origins, policy = effect_of(tool), self._running.origins, self._running.policy
+        outside = issubclass(tool.rpc.input, OutsideArguments)
+        if verdict.ruling is Ruling.REFUSE or (verdict.risk is Risk.READ and not outside):
+            return verdict
+        arguments = call_arguments(request)
+        # What a server that only reads said may go back to it: it is told nothing that it did not know.
+        own = outside_label(tool)
+        reads = outside and tool.risk is Risk.READ and not origins.gives_away(arguments, own.id)
+        because = tuple(label for label in read if not (reads and label == own))
+        rulings = {policy.ruling(label.kind, effect) for label in because} - {Ruling.ALLOW}
+        if rulings and not origins.draws(tool, arguments):
+            ruling = Ruling.REFUSE if Ruling.REFUSE in rulings else Ruling.ASK
+            return replace(verdict, ruling=ruling, effect=effect, because=because)
+        if (
+            isinstance(request, HttpFetch)
+            and origins.gives_away(request.url)
+            and not is_named(request.url, origins.said, policy)
+        ):
+            host = urlsplit(request.url).hostname or request.url[:_NAME]
+            return replace(verdict, ruling=Ruling.ASK, effect=effect, gives_away=host)
+        return replace(verdict, effect=effect)
 
     async def _refusal(self, step: str, verdict: Verdict, request: Message) -> ServiceError | None:
         """Why a call is not made; `None` where it may be. Raises `Waiting`."""

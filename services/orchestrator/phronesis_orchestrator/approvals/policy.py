@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from uuid import UUID, uuid5
 
 from phronesis_bus import mask
-from phronesis_contracts import Forbidden, Message, Principal, Risk, ServiceError
+from phronesis_contracts import Effect, Forbidden, Label, Message, OriginKind, Principal, Risk, ServiceError
 from phronesis_contracts.approvals import ApprovalExpired, ApprovalRefused, ApprovalStatus, Ruling
 from phronesis_contracts.catalog import TOOLS
 from phronesis_contracts.orchestrator import Audited, TurnProgress
@@ -96,11 +96,16 @@ class Verdict:
     irreversible: bool
     breaks: tuple[str, ...] = ()
     """Guardrails and principles that the call names, to break them: a person has to allow that, and no text of theirs does."""
+    effect: Effect = Effect.READ
+    because: tuple[Label, ...] = ()
+    """The untrusted texts that it may depend on; none where it is the user's own wish."""
+    gives_away: str = ""
+    """The host that nobody named, and that would be sent what the user did not say."""
 
     @property
     def recorded(self) -> bool:
         """Whether the call is entered in the audit trail before it is made."""
-        return self.risk >= Risk.MEDIUM or bool(self.breaks)
+        return self.risk >= Risk.MEDIUM or bool(self.breaks or self.because or self.gives_away)
 
     @property
     def reason(self) -> str:
@@ -110,11 +115,35 @@ class Verdict:
             return f"{self.risk.name} — {what} is in no table of risks"
         if self.breaks:
             return f"{self.risk.name} — {what} goes against {', '.join(self.breaks)} and needs a person's approval"
+        if self.because:
+            named = ", ".join(dict.fromkeys(_describe(label) for label in self.because))
+            return f"{self.risk.name} — {what} was not asked for in your own words, and may come from {named}"
+        if self.gives_away:
+            return f"{self.risk.name} — {what} would send what you did not say to {self.gives_away}"
         if self.irreversible:
             return f"{self.risk.name} — {what} is irreversible"
         if self.ruling is Ruling.ASK:
             return f"{self.risk.name} — {what} needs a person's approval"
         return f"{self.risk.name} — {what}"
+
+
+_OF_KIND = {
+    OriginKind.PERSON: "a text of somebody else",
+    OriginKind.DOCUMENT: "a document",
+    OriginKind.PICTURE: "a picture",
+    OriginKind.RECORDING: "a recording",
+    OriginKind.TOOL: "what a tool gave",
+    OriginKind.OUTSIDE: "an outside server",
+    OriginKind.WEB: "a page of the web",
+    OriginKind.CLIENT: "the program that sent the message",
+}
+_LONGEST_NAME = 80
+
+
+def _describe(label: Label) -> str:
+    named = " ".join((label.name or label.id).split())[:_LONGEST_NAME]
+    kind = _OF_KIND.get(label.kind, "a text of unknown origin")
+    return f"{kind} ({named})" if named else kind
 
 
 def judge(tool: str, arguments: Mapping[str, Any], table: RiskTable = TABLE) -> Verdict:

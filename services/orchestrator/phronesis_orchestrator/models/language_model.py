@@ -46,6 +46,7 @@ from .parsing import (
     parse_routed,
     parse_summarised,
     parse_verdict,
+    parse_wishes,
 )
 from .prompts import (
     classify_messages,
@@ -78,6 +79,7 @@ from .reasoner import (
     Reflection,
     RouteDecision,
     TurnContext,
+    Wishes,
 )
 from .templates import Line
 
@@ -369,6 +371,13 @@ class LanguageModel(ChatPlanner):
 
     async def formulate(self, turn: TurnContext, asked: PlanQuestion, fault: Fault | None = None) -> Answer[FormulatedPlan]:
         return await self._interpreted("formulate", turn, asked, fault, parse_formulated)
+
+    async def wish(self, turn: TurnContext, tools: tuple[str, ...]) -> Answer[Wishes]:
+        def build(room: int) -> Prompt:
+            shown = replace(turn, thought=replace(turn.thought, plan=block_text(map(Line.of, tools), room // _SHARE)))
+            return fill_prompt(shown, lambda agent: opening_messages("wishes", agent, shown, None, room))
+
+        return await self._calls.ask("wishes", build, self._of_rounds, parse_text(parse_wishes), model=self._own(turn))
 
     async def _interpreted(
         self,

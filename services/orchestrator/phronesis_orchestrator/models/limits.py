@@ -26,6 +26,7 @@ Purpose = Literal[
     "formulate",
     "client",
     "form",
+    "wishes",
 ]
 """What a model is called for."""
 PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
@@ -72,7 +73,7 @@ _EFFORT: dict[Purpose, str] = {
     "client": "medium",
 }
 _ONE_TRY: frozenset[Purpose] = frozenset(
-    {"preflight", "decompose", "evaluate", "criticise", "task_report", "understand", "formulate"}
+    {"preflight", "decompose", "evaluate", "criticise", "task_report", "understand", "formulate", "wishes"}
 )
 ANSWER = 4_000
 """Tokens that the longest answers may have."""
@@ -97,6 +98,7 @@ _HOSTED_SECONDS: dict[Purpose, float] = {
     "formulate": 7.0,
     "client": 20.0,
     "form": 20.0,
+    "wishes": 8.0,
 }
 _HOSTED_TOKENS: dict[Purpose, int] = {
     purpose: 2_000 if purpose in _LIGHT and purpose != "learn" else ANSWER for purpose in PURPOSES

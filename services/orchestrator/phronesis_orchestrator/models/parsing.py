@@ -30,6 +30,7 @@ from .reasoner import (
     ModelSummary,
     Reflection,
     RouteDecision,
+    Wishes,
 )
 
 _CLOSE = 0.8
@@ -408,6 +409,11 @@ def parse_reflected(said: str) -> Reflection | Fault:
 def parse_chosen(said: str) -> ChosenPlan | Fault:
     """The kind of a plan with what it is about, or what is wrong with its form."""
     return _parse_with(ChosenPlan, said)
+
+
+def parse_wishes(said: str) -> Wishes | Fault:
+    """The calls that a message asks for, or what is wrong with their form."""
+    return _parse_with(Wishes, said)
 
 
 def parse_formulated(said: str) -> FormulatedPlan | Fault:

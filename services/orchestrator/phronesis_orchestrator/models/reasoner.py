@@ -429,6 +429,33 @@ class Interpreter(Protocol):
         """Write the plan in the form of its kind. Raises `CallFailed`."""
 
 
+class Wish(Message):
+    """A call that a message asks for."""
+
+    tool: str
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    """With the user's name for a thing where its id is not known."""
+
+
+class Wishes(Message):
+    """The calls that a message asks for; none of most messages."""
+
+    calls: tuple[Wish, ...] = Field(default=(), max_length=50)
+
+
+@runtime_checkable
+class Wisher(Protocol):
+    """A reasoner that can say which calls a message asks for, from the user's words alone."""
+
+    async def wish(self, turn: TurnContext, tools: tuple[str, ...]) -> Answer[Wishes]:
+        """Say which of the tools the user wants called. It is asked once, and never to repair. Raises `CallFailed`.
+
+        Args:
+            turn: a turn without anything that the user did not say.
+            tools: a line for each tool that it is about.
+        """
+
+
 @runtime_checkable
 class Thinker(Protocol):
     """A reasoner that can do so. Each is asked once and never to repair; one that cannot leaves it to rules, or out."""

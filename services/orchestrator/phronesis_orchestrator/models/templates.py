@@ -67,12 +67,14 @@ OPTIONAL: Mapping[str, frozenset[str]] = {
     "form": _WORK | {"draft"},
     "client_repair": VALUES,
     "client_instructions": frozenset(),
+    "wishes": _WORK,
 }
 """Prompts that an agent may have: without `summarise` rules alone put older turns in short, without `learn` they alone draw
 facts from ended ones, without `intent` they alone say what a message is, and without the others nobody looks ahead, looks back,
 is told to look things up first, or is told what was noticed about the message. Where one of the four
 of tasks is missing, rules plan the agent's tasks. Without `client` it is offered no tools of a client's, without `form` it
-answers in no form of a client's, and without `client_instructions` it is not shown a client's wishes."""
+answers in no form of a client's, and without `client_instructions` it is not shown a client's wishes. Without `wishes` nobody
+says which calls the user's own words ask for, and a person is asked about each that untrusted text may have led to."""
 SCHEMAS: Mapping[str, dict[str, Any]] = {
     "router": ROUTED_SCHEMA,
     "final": COMPOSED_SCHEMA,
@@ -98,7 +100,21 @@ _DRAFTED = {
     },
     "required": ["answer"],
 }
-FREE_SCHEMAS: Mapping[str, dict[str, Any]] = {"tools": _DRAFTED, "rewrite": _DRAFTED, "client": _DRAFTED}
+_WISHED = {
+    "type": "object",
+    "properties": {
+        "calls": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"tool": {"type": "string"}, "arguments": {"type": "object"}},
+                "required": ["tool", "arguments"],
+            },
+        }
+    },
+    "required": ["calls"],
+}
+FREE_SCHEMAS: Mapping[str, dict[str, Any]] = {"tools": _DRAFTED, "rewrite": _DRAFTED, "client": _DRAFTED, "wishes": _WISHED}
 """What an answer of a purpose without a strict schema must fit, for endpoints that take any schema."""
 
 _NOTICING = frozenset({"final", "tools"})

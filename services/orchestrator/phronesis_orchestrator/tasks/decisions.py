@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Generic
 
-from phronesis_contracts import ServiceError
+from phronesis_contracts import BudgetExceeded, ServiceError
 from phronesis_contracts.orchestrator import Problem, TaskBudget
 from phronesis_contracts.tasks import NoPlan
 
@@ -33,7 +33,7 @@ from .ports import (
     rename_steps,
 )
 
-SPENT = "task.budget_spent"
+SPENT = BudgetExceeded.code
 """Code of the end of a task that its budget ended early."""
 
 
@@ -90,7 +90,9 @@ class BudgetMeter:
 
 
 def _problem(name: str) -> Problem:
-    return Problem(code=SPENT, status=422, detail=f"the task's budget is spent: {name}", field=f"budget.{name}")
+    return Problem(
+        code=SPENT, status=BudgetExceeded.status, detail=f"the task's budget is spent: {name}", field=f"budget.{name}"
+    )
 
 
 log = logging.getLogger(__name__)

@@ -18,7 +18,7 @@ from ..approvals.policy import Waiting
 from ..models.prompts import new_mark
 from ..models.reasoner import CallResult, Inquirer, Inquiry, Move, TurnContext
 from ..turns.execution import Steps, TurnRun
-from .decisions import BudgetMeter, Replanner
+from .decisions import SPENT, BudgetMeter, Replanner
 from .ports import (
     Caller,
     GoalKnowledge,
@@ -98,7 +98,7 @@ def _ended_step(result: StepResult) -> TaskStep:
 
 NEEDED = "task.needed_failed"
 """Code of a step that was not made since what it needs failed."""
-SKIPS = frozenset({NEEDED, "task.budget_spent"})
+SKIPS = frozenset({NEEDED, SPENT})
 
 MAX_ROUNDS = 6
 """Rounds of one step, the answer counted in."""
@@ -273,6 +273,6 @@ def _knowledge_after(known: GoalKnowledge, done: list[StepResult], remaining: Re
 
 
 def _limit_problem(done: list[StepResult], meter: BudgetMeter) -> Problem | None:
-    if any(result.outcome.code == "task.budget_spent" for result in done):
+    if any(result.outcome.code == SPENT for result in done):
         return meter.over() or meter.spent_calls()
     return None

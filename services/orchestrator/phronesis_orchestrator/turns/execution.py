@@ -17,6 +17,7 @@ from opentelemetry.trace import SpanKind
 from phronesis_bus.tracing import Tracing
 from phronesis_contracts import Message, ModelUnavailable, Nothing, Principal, Rpc, ServiceError
 from phronesis_contracts.agents import AnswerSource
+from phronesis_contracts.approvals import ActionPolicy
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.media import (
     CAPTION,
@@ -34,6 +35,7 @@ from phronesis_contracts.messages import In, Out_
 from phronesis_contracts.orchestrator import ToolOutcome, TurnProgress
 from phronesis_contracts.outside import OutcomeUnknown
 
+from ..agents.binding import Origins
 from ..agents.cognition.state import Cognition
 from ..agents.tools import may_read
 from ..approvals.policy import ApprovalAnswers
@@ -41,7 +43,7 @@ from ..ledger.budgets import NO_LEDGER, Ledger, make_entry, sum_costs
 from ..ledger.usage import CallUsage, admission
 from ..metrics import INSTRUCTION_TOKENS, MODEL_PLANS, MODEL_PROSE, STAGE, STEP
 from ..models.completions import live_sink
-from ..models.reasoner import Answer, CallFailed, Fault, Value, current_call
+from ..models.reasoner import RULES, Answer, CallFailed, Fault, Reasoner, TurnContext, Value, Wisher, Wishes, current_call
 from ..settings import OrchestratorSettings
 from ..traces.record import (
     MeasuredOutcome,
@@ -350,6 +352,12 @@ class TurnRun:
     """The words of the tenants' twins; `None` where no twin can be read."""
     agent: AgentProfile | None = None
     """Who works on it, within its limits and from its sources; the bounds of every turn where it is not known."""
+    reasoner: Reasoner = RULES
+    """What works on it."""
+    origins: Origins = field(default_factory=Origins)
+    """What it has read so far."""
+    policy: ActionPolicy = field(default_factory=ActionPolicy)
+    """What the tenant lets agents do because of untrusted texts."""
 
     def __post_init__(self) -> None:
         self._live = LiveText(self.claim, self.progress)
@@ -421,7 +429,14 @@ class TurnRun:
         named = {"gen_ai.operation.name": "retrieval", "gen_ai.data_source.id": "knowledge"}
         with self.tracing.span("retrieval knowledge", kind=SpanKind.CLIENT, **named):
             found = await self.neighbours.retrieve(self.claim.who, phrases, settings.memory_tokens, settings.retrieval_limit)
-        return _without(found, barred, left_out) if barred or left_out else found
+        kept = _without(found, barred, left_out) if barred or left_out else found
+        items = (*kept.memory_units, *kept.concepts)
+        self.origins.read((label for item in items for label in item.labels), *(item.text for item in items))
+        return kept
+
+    async def wish(self, reasoner: Wisher, turn: TurnContext, tools: tuple[str, ...], step: str) -> Wishes | None:
+        """Which of the tools the user's own words want called; `None` where that cannot be read. Raises `ServiceError`."""
+        return (await self.steps.made(step, Wishes, lambda: reasoner.wish(turn, tools), label="wishes")).value
 
 
 _RETRIEVED = frozenset({AnswerSource.MEMORY, AnswerSource.TWIN})

@@ -209,6 +209,8 @@ class TurnRunner:
         if not request.text.strip() and not media.documents:
             error = UnsupportedMedia("no attachment of this message could be read", field="currentMessageMedia")
             return Failed(TurnStatus.FAILED, problem_from_error(error))
+        running.origins.begin(turn, getattr(background.past, "labels", ()))
+        running.origins.attached(media.documents)
         return await self._run_loop(running, detect_tone_and_intent(running, turn), background.past, media.documents)
 
     async def _run_loop(
@@ -220,6 +222,7 @@ class TurnRunner:
         reasoner: Reasoner = self._services.reasoner if turn.agent else RULES
         if claim.request.task is not None and self._services.background is not None:
             loop, reasoner = self._services.background.run, reasoner if can_plan(reasoner, turn) else RULES
+        running.reasoner = reasoner
         limit = running.seconds if claim.request.task is None else None
         if limit is not None:
             answer_due.set(min(answer_due.get() or math.inf, time.time() + limit))

@@ -65,6 +65,7 @@ log = logging.getLogger(__name__)
 _LISTED = 30
 """Facts that a list shows at most."""
 _SURE = 0.9
+_ACTS = frozenset({"remember", "correct", "forget"})
 _DONE = 1.0
 
 
@@ -96,6 +97,8 @@ async def answer_about_user(
     Args:
         waiting: ids of facts that the person asked to forget; they are left out.
     """
+    if plan.action in _ACTS and not running.claim.request.text.strip():
+        return None  # the words are those of an attachment, which may ask for nothing
     try:
         match plan.action:
             case "recall":

@@ -124,7 +124,7 @@ async def test_tool_calls_beyond_the_budget_are_not_made() -> None:
     assert stage.made == ["a", "b"]
     assert {one.id: one.state for one in stage.state.steps}["c"] is StepState.SKIPPED
     assert stage.state.stopped is not None
-    assert (stage.state.stopped.code, stage.state.stopped.field) == ("task.budget_spent", "budget.tool_calls")
+    assert (stage.state.stopped.code, stage.state.stopped.field) == ("budget_exceeded", "budget.tool_calls")
     assert stage.state.report is not None
 
 

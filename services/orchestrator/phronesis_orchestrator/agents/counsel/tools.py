@@ -26,6 +26,7 @@ from phronesis_tokens import clean, count, cut
 from ...approvals.policy import call_arguments, judge
 from ...outside_tools.schemas import fetch_outside_tools
 from ...turns.execution import TurnRun
+from ..binding import labels_of, outside_label
 from ..text import shorten
 from ..tools import Toolbox, may_use
 
@@ -186,7 +187,9 @@ def list_offered_tools(agent: AgentProfile, who: Principal) -> tuple[Tool[Any, A
 async def reach_outside_tools(running: TurnRun, agent: AgentProfile) -> dict[str, Tool[Any, Any]]:
     """The outside tools that an agent's profile allows; without them the turn goes on, and says so."""
     try:
-        return await fetch_outside_tools(running.neighbours, running.claim.who, agent.outside)
+        found = await fetch_outside_tools(running.neighbours, running.claim.who, agent.outside)
+        running.origins.read(map(outside_label, found.values()))
+        return found
     except ServiceError as error:
         log.warning("the outside tools cannot be had: %s", error.code)
         running.degrade("outside")
@@ -223,6 +226,7 @@ class TurnTools:
         if verdict.ruling is not Ruling.ALLOW:
             raise Forbidden(verdict.reason)
         answer = await self._running.neighbours.ask(self._running.claim.who, tool.rpc, request)
+        self._running.origins.read(labels_of(tool, answer), answer)
         self.record.note(answer)
         return answer
 

@@ -1,0 +1,306 @@
+"""Whose wish a call is: the user's own, or that of a text that the agent has read.
+
+What an agent reads is data, and may not ask for anything. So a call with an effect that was decided on with untrusted texts at
+hand is the user's own only where two things hold: a planner that was shown the user's words alone wants the same tool called,
+and every argument is drawn from those words, from that planner's own call, or is the id of a thing that the user named.
+Keeping a planner from what it must not read follows CaMeL (Debenedetti et al., 2025), the labels FIDES (Costa et al., 2025).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any, Protocol
+from urllib.parse import unquote, urlsplit
+
+from phronesis_contracts import Effect, Label, Message, OriginKind, ServiceError, Tool, merge_labels, untrusted
+from phronesis_contracts.approvals import ActionPolicy
+from phronesis_contracts.media import ExtractedText, HttpFetched, MediaKind
+from phronesis_contracts.tools import schema_of_input
+
+from ..conversations.history import NO_SUMMARY
+from ..models.reasoner import TurnContext, Wish, Wisher, Wishes
+from ..outside_tools.schemas import OutsideArguments
+from .cognition.thought import NO_THOUGHT
+from .text import is_content, stem, words
+
+log = logging.getLogger(__name__)
+
+KIND_OF_MEDIUM = {
+    MediaKind.DOCUMENT: OriginKind.DOCUMENT,
+    MediaKind.IMAGE: OriginKind.PICTURE,
+    MediaKind.AUDIO: OriginKind.RECORDING,
+}
+_NAMES = ("title", "name", "key", "label", "summary")
+_NAMED, _PRIVATE = 2_000, 20_000
+"""Things, and words of private texts, that are kept of what a turn reads."""
+_TELLING = 4
+"""Letters from which on a word may give something away."""
+_SAID = 20_000
+"""Characters of the user's words in a conversation that arguments may be drawn from, the newest."""
+
+
+class Origins:
+    """What a turn has read so far: where it comes from, what it names, and which of its words are nobody else's business."""
+
+    def __init__(self) -> None:
+        self.labels: tuple[Label, ...] = ()
+        self.said = ""
+        """The user's own words in this conversation."""
+        self.turn: TurnContext | None = None
+        self.wishes: dict[str, tuple[Wish, ...]] = {}
+        """What the planner that reads the user's words alone wants called, by the tool that it was asked about."""
+        self._names: dict[str, frozenset[str]] = {}
+        self._private: dict[str, set[str]] = {}
+        """Words of what was read, by the outside server that they came from; most come from none."""
+
+    @property
+    def untrusted(self) -> tuple[Label, ...]:
+        """Where what was read comes from that may ask for nothing."""
+        return untrusted(self.labels)
+
+    def begin(self, turn: TurnContext, labels: Iterable[Label]) -> None:
+        """Take over a turn's context. `labels`: of the conversation so far."""
+        earlier = [message.text for message in turn.history if message.role == "user"]
+        self.said, self.turn = "\n".join([turn.user_text, *reversed(earlier)])[:_SAID], turn
+        client = turn.client
+        theirs = client is not None and (client.instructions or client.steps or client.tools)
+        self.read([*labels, *([Label(kind=OriginKind.CLIENT)] if theirs else [])], turn.profile, turn.media_text)
+        self.keep_private(message.text for message in turn.history if message.role != "user")
+
+    def attached(self, documents: Iterable[ExtractedText]) -> None:
+        self.read(Label(kind=KIND_OF_MEDIUM[one.kind], id=one.media_id[:200], name=(one.name or "")[:300]) for one in documents)
+
+    def read(self, labels: Iterable[Label], *values: Any) -> None:
+        """Note what was read. `values`: messages, JSON, or texts."""
+        came = tuple(labels)
+        self.labels = merge_labels(self.labels, came)
+        server = came[0].id if len(came) == 1 and came[0].kind is OriginKind.OUTSIDE else ""
+        for value in values:
+            given = value.model_dump(mode="json", by_alias=True) if isinstance(value, Message) else value
+            for id, names in _named(given):
+                if len(self._names) < _NAMED:
+                    self._names[id] = self._names.get(id, frozenset()) | names
+            self.keep_private((text for text in _leaves(given) if isinstance(text, str)), server)
+
+    def keep_private(self, texts: Iterable[str], server: str = "") -> None:
+        """Note words that may not leave the tenant unless the user says them. `server`: the outside server that said them."""
+        kept = self._private.setdefault(server, set())
+        for text in texts:
+            if len(kept) >= _PRIVATE:
+                break
+            kept.update(word for word in words(normalise(text[:_SAID])) if len(word) >= _TELLING)
+
+    def gives_away(self, arguments: Any, to: str = "") -> bool:
+        """Whether arguments hold words of what was read that the user did not say.
+
+        Args:
+            to: the outside server that they go to; it is told nothing new by its own words.
+        """
+        known = set(words(normalise(self.said))) | (self._private.get(to, set()) if to else set())
+        secret = set[str]().union(*(kept for server, kept in self._private.items() if not to or server != to))
+        given = {word for value in _leaves(arguments) for word in words(normalise(unquote(str(value))))}
+        return not (given & secret) <= known
+
+    def draws(self, tool: Tool[Any, Any], arguments: Mapping[str, Any]) -> bool:
+        """Whether each argument of a call is drawn from the user's words or from the untainted planner's call of the tool."""
+        wishes = [wish for wish in self.wishes.get(tool.name, ()) if wish.tool == tool.name]
+        if not wishes:
+            return False
+        wished = "\n".join(str(value) for wish in wishes for value in _leaves(wish.arguments))
+        return _is_drawn(arguments, f"{self.said}\n{wished}", self.said, _property_names(tool), self._names)
+
+
+def normalise(text: str) -> str:
+    """A text without what tricks the eye: compatible forms are one, and signs without width are gone."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return "".join(sign for sign in folded if unicodedata.category(sign) != "Cf")
+
+
+def is_named(url: str, said: str, policy: ActionPolicy) -> bool:
+    """Whether the user named the host of an address in their own words, or the tenant lets data go there."""
+    try:
+        host = (urlsplit(url).hostname or "").rstrip(".").encode("idna").decode()
+    except (UnicodeError, ValueError):
+        return False
+    listed = any(host == one or (one.startswith("*.") and host.endswith(one[1:])) for one in policy.egress)
+    return bool(host) and (listed or host in normalise(said))
+
+
+def effect_of(tool: Tool[Any, Any]) -> Effect:
+    """What a call does beyond its answer; every call of an outside server leaves the tenant."""
+    return Effect.OUTBOUND if issubclass(tool.rpc.input, OutsideArguments) else tool.effect
+
+
+def labels_of(tool: Tool[Any, Any], answer: Message | None) -> tuple[Label, ...]:
+    """Where what a tool gave comes from, its problems too. Members of an answer may say it for themselves, by a typed field."""
+    if issubclass(tool.rpc.input, OutsideArguments):
+        return (outside_label(tool),)
+    if isinstance(answer, HttpFetched):
+        return (Label(kind=OriginKind.WEB, name=(urlsplit(answer.url).hostname or "")[:300]),)
+    found = tuple(_stated(answer))
+    return merge_labels(found) if found else (Label(kind=OriginKind.TOOL, id=tool.name[:200]),)
+
+
+def outside_label(tool: Tool[Any, Any]) -> Label:
+    """The server of an outside tool, whose results and descriptions are its own words."""
+    return Label(kind=OriginKind.OUTSIDE, id=tool.name.split(".")[1] if tool.name.count(".") > 1 else tool.name[:200])
+
+
+class Wishing(Protocol):
+    """What is needed of a turn in hand to ask which calls the user's words want."""
+
+    @property
+    def origins(self) -> Origins:
+        """What it has read."""
+
+    @property
+    def reasoner(self) -> object:
+        """What works on it."""
+
+    async def wish(self, reasoner: Wisher, turn: TurnContext, tools: tuple[str, ...], step: str) -> Wishes | None:
+        """The untainted planner's answer; `None` where it gave none."""
+
+
+async def ask_wishes(running: Wishing, tools: Sequence[Tool[Any, Any]], step: str) -> None:
+    """Ask a planner that reads the user's words alone which of the tools they want called, once for each tool of a turn.
+
+    Where no planner answers, nothing is wished for: the calls then need a person. `step`: its name in the journal.
+    """
+    origins, reasoner = running.origins, running.reasoner
+    wanted = [tool for tool in dict.fromkeys(tools) if tool.name not in origins.wishes]
+    if not wanted or origins.turn is None:
+        return
+    found: Wishes | None = None
+    if isinstance(reasoner, Wisher) and origins.said.strip():
+        try:
+            found = await running.wish(reasoner, _untainted(origins.turn), tuple(map(_described, wanted)), step)
+        except ServiceError as error:
+            log.warning("the wishes of the message could not be had: %s", error.code)
+    calls = found.calls if found else ()
+    for tool in wanted:
+        origins.wishes[tool.name] = tuple(wish for wish in calls if wish.tool == tool.name)
+
+
+def _untainted(turn: TurnContext) -> TurnContext:
+    """The turn as far as it is the user's own words, and the tenant's instructions."""
+    return replace(
+        turn,
+        profile={},
+        history=tuple(message for message in turn.history if message.role == "user"),
+        final_input=turn.user_text,
+        media_text="",
+        summary=NO_SUMMARY,
+        thought=NO_THOUGHT,
+        client=None,
+    )
+
+
+def _described(tool: Tool[Any, Any]) -> str:
+    """A tool as the planner is shown it. What an outside server says of its own is not the tenant's word, and left out."""
+    schema = _schema(tool)
+    if issubclass(tool.rpc.input, OutsideArguments):
+        told = {name: one.get("type") for name, one in schema.get("properties", {}).items() if isinstance(one, dict)}
+        return json.dumps({"tool": tool.name, "arguments": told})
+    shown = schema_of_input(schema).get("properties", {})
+    return json.dumps({"tool": tool.name, "does": tool.description, "arguments": shown}, ensure_ascii=False)
+
+
+@cache
+def _schema(tool: Tool[Any, Any]) -> dict[str, Any]:
+    kind = tool.rpc.input
+    return kind.schema_ if issubclass(kind, OutsideArguments) else kind.model_json_schema()
+
+
+def _is_drawn(arguments: Any, drawn: str, said: str, known: frozenset[str], names: Mapping[str, frozenset[str]]) -> bool:
+    text = normalise(drawn)
+    stems = frozenset(stem(word) for word in words(text))
+    theirs = frozenset(stem(word) for word in words(normalise(said)))
+    best = max((len(own & theirs) for own in names.values()), default=0)
+
+    def holds(value: Any) -> bool:
+        if value is None or value == "" or (isinstance(value, bool) and not value):
+            return True
+        if not isinstance(value, str):
+            return (
+                normalise(json.dumps(value)) in stems or f"{value:g}" in stems
+                if not isinstance(value, bool)
+                else "true" in stems
+            )
+        if value in names and (overlap := len(names[value] & theirs)):
+            return overlap == best
+        plain = " ".join(normalise(value).split())
+        if plain in " ".join(text.split()) and (len(plain) > 2 or plain in stems):
+            return True
+        parts = [word for word in words(plain) if is_content(word)]
+        return bool(words(plain)) and all(stem(word) in stems for word in parts)
+
+    keys = (key for key in _keys(arguments) if key not in known)
+    return all(map(holds, keys)) and all(holds(value) for value in _leaves(arguments))
+
+
+def _property_names(tool: Tool[Any, Any]) -> frozenset[str]:
+    return frozenset(_properties(_schema(tool)))
+
+
+def _properties(schema: Any) -> Iterator[str]:
+    if isinstance(schema, dict):
+        for key, value in schema.items():
+            if key == "properties" and isinstance(value, dict):
+                yield from value
+            yield from _properties(value)
+    elif isinstance(schema, list):
+        for member in schema:
+            yield from _properties(member)
+
+
+def _keys(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, member in value.items():
+            yield str(key)
+            yield from _keys(member)
+    elif isinstance(value, list):
+        for member in value:
+            yield from _keys(member)
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        for member in value.values():
+            yield from _leaves(member)
+    elif isinstance(value, list | tuple):
+        for member in value:
+            yield from _leaves(member)
+    else:
+        yield value
+
+
+def _named(value: Any) -> Iterator[tuple[str, frozenset[str]]]:
+    """The things in an answer: what may stand for an id, and the stems of their names."""
+    if isinstance(value, dict):
+        names = " ".join(str(value[name]) for name in _NAMES if isinstance(value.get(name), str))
+        found = frozenset(stem(word) for word in words(normalise(names)) if is_content(word))
+        for key, id in value.items():
+            if isinstance(id, str) and (key in ("id", "key") or key.endswith(("_id", "Id"))):
+                yield id, found | frozenset(stem(word) for word in words(normalise(id)) if is_content(word))
+        for member in value.values():
+            yield from _named(member)
+    elif isinstance(value, list | tuple):
+        for member in value:
+            yield from _named(member)
+
+
+def _stated(value: Any) -> Iterator[Label]:
+    """Labels that the members of an answer carry in fields of their own: a text or a free object can state none."""
+    if isinstance(value, Label):
+        yield value
+    elif isinstance(value, Message):
+        for name in type(value).model_fields:
+            yield from _stated(getattr(value, name))
+    elif isinstance(value, tuple):
+        for member in value:
+            yield from _stated(member)
