@@ -21,9 +21,7 @@ SAID = "I prefer short answers"
 
 async def test_a_batch_of_turns_takes_one_call_and_its_texts_are_data() -> None:
     who = Principal(tenant="acme", user="ann")
-    batch = [
-        EndedTurn(f"t{n}", "c", who, f"{SAID} {n}", f"{SAID} {n}", "Noted.", datetime.now(UTC), 1, "noor") for n in range(3)
-    ]
+    batch = [EndedTurn(f"t{n}", "c", who, f"{SAID} {n}", "Noted.", datetime.now(UTC), 1, "noor") for n in range(3)]
     one = {"turn": 2, "kind": "preference", "subject": "user", "predicate": "prefers", "object": "short answers"}
     told = {**one, "text": "The user prefers short answers.", "negated": False, "quote": f"{SAID} 1", "confidence": 0.9}
     async with groq_server() as server:
@@ -69,7 +67,7 @@ class Queue:
 
     def __init__(self) -> None:
         who = Principal(tenant="acme", user="ann")
-        self.left = [EndedTurn(f"t{n}", "c", who, SAID, SAID, "Noted.", datetime.now(UTC), 1, "noor") for n in range(2)]
+        self.left = [EndedTurn(f"t{n}", "c", who, SAID, "Noted.", datetime.now(UTC), 1, "noor") for n in range(2)]
 
     async def claim(self, most: int, after: float, lease: float) -> list[EndedTurn]:
         return self.left[:1]

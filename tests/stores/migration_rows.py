@@ -240,6 +240,10 @@ ROWS: dict[str, dict[str, str]] = {
         ),
         "0011-focus": "UPDATE conversations SET focus = '{}';",
         "0012-acting": "UPDATE audit SET acted_by = 'backend';",
+        "0013-labels": (
+            """UPDATE turns SET labels = '[{"kind": "document", "id": "m", "name": "a.pdf"}]';"""
+            "UPDATE messages SET attached = '{a.pdf}';"
+        ),
     },
 }
 """By service and migration, in their order."""

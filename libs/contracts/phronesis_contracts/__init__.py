@@ -22,7 +22,7 @@ from .errors import (
     UnsupportedMedia,
 )
 from .messages import WRITTEN_AS_NUMBER, Event, Job, Message, Nothing, Out, Rpc
-from .origins import TRUSTED, Label, OriginKind, merge_labels, untrusted
+from .origins import TRUSTED, UNKNOWN, Label, OriginKind, merge_labels, untrusted
 from .principal import ADMINISTRATORS_ALONE, EVERYONE, SYSTEM_TENANT, Agent, Principal, Role, Token
 from .tools import Effect, Risk, Tool
 
@@ -31,6 +31,7 @@ __all__ = [
     "EVERYONE",
     "SYSTEM_TENANT",
     "TRUSTED",
+    "UNKNOWN",
     "WRITTEN_AS_NUMBER",
     "Agent",
     "BadRequest",

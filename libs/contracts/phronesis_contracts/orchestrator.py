@@ -365,6 +365,8 @@ class ConversationMessage(Message):
     """`user` or `assistant`."""
     text: str
     """What was said."""
+    attached: tuple[str, ...] = ()
+    """Names of the files that were attached to it."""
     created_at: datetime
     """When it was said."""
 
@@ -459,6 +461,8 @@ class TurnEndedNews(Message):
     agent: str
     status: TurnStatus
     user_text: str = ""
+    attached: tuple[str, ...] = Field(default=(), max_length=MAX_ATTACHMENTS)
+    """Names of the files that were attached to the message."""
     reply_text: str = ""
     tier: str | None = None
     """The tier that the turn ran in, where it was given one."""

@@ -56,6 +56,10 @@ class Label(Message):
         return self.kind in TRUSTED
 
 
+UNKNOWN = (Label(kind=OriginKind.UNKNOWN),)
+"""The labels of what says nothing of its origin."""
+
+
 def merge_labels(*labels: Iterable[Label]) -> tuple[Label, ...]:
     """All labels once, in order; of more than `MAX_LABELS`, one for each kind, without the rest of what they say."""
     merged = tuple(dict.fromkeys(label for group in labels for label in group))

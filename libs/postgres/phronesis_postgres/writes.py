@@ -58,7 +58,8 @@ async def write_once(
 
     Args:
         call: how the request came; without a key the write simply runs.
-        request: the arguments; their hash is kept with the key.
+        request: the arguments; their hash is kept with the key, without where they come from (`labels`): a turn that is run
+            again may have read more by then.
         write: does the write on the connection it is given, and returns the result.
 
     Returns:
@@ -71,7 +72,7 @@ async def write_once(
     async with database.transaction(who.tenant) as connection:
         if call.key is None:
             return await write(connection)
-        digest = hashlib.sha256(request.model_dump_json().encode()).hexdigest()
+        digest = hashlib.sha256(request.model_dump_json(exclude={"labels"}).encode()).hexdigest()
         # A second transaction with this key waits here for the first one's end.
         fresh = await connection.fetchval(
             "INSERT INTO writes (tenant, service, key, arguments) VALUES ($1, $2, $3, $4) "

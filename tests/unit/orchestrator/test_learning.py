@@ -13,6 +13,7 @@ import pytest
 from phronesis_contracts import BudgetExceeded, KeyReused, ModelUnavailable, Principal, Unavailable
 from phronesis_contracts.facts import LEARN, Learnt, Origin
 from phronesis_contracts.instructions import AgentProfile
+from phronesis_contracts.media import ExtractedText
 from phronesis_orchestrator.learning.handlers import ATTEMPTS, Learner
 from phronesis_orchestrator.learning.statements import (
     Drawn,
@@ -34,8 +35,11 @@ LIGHT = AskedModel("learn", "light")
 
 
 def ended(number: int, said: str, document: str = "", reply: str = "Noted.", attempts: int = 1) -> EndedTurn:
-    shown = f"{said}\n{document}" if document else said
-    return EndedTurn(f"t{number}", "c1", ANN, said, shown, reply, START + timedelta(minutes=number), attempts, "noor")
+    read = (
+        (ExtractedText(media_id="m1", name="note.pdf", type="text/plain", text=document, engine="plain"),) if document else ()
+    )
+    at = START + timedelta(minutes=number)
+    return EndedTurn(f"t{number}", "c1", ANN, said, reply, at, attempts, "noor", documents=read)
 
 
 def drawn(turn: int, quote: str, kind: str = "fact", predicate: str = "works at", thing: str = "Acme") -> dict[str, Any]:

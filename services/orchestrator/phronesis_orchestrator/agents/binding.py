@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 
 from phronesis_contracts import Effect, Label, Message, OriginKind, ServiceError, Tool, merge_labels, untrusted
 from phronesis_contracts.approvals import ActionPolicy
-from phronesis_contracts.media import ExtractedText, HttpFetched, MediaKind
+from phronesis_contracts.media import HttpFetched
 from phronesis_contracts.tools import schema_of_input
 
 from ..conversations.history import NO_SUMMARY
@@ -30,11 +30,6 @@ from .text import is_content, stem, words
 
 log = logging.getLogger(__name__)
 
-KIND_OF_MEDIUM = {
-    MediaKind.DOCUMENT: OriginKind.DOCUMENT,
-    MediaKind.IMAGE: OriginKind.PICTURE,
-    MediaKind.AUDIO: OriginKind.RECORDING,
-}
 _NAMES = ("title", "name", "key", "label", "summary")
 _NAMED, _PRIVATE = 2_000, 20_000
 """Things, and words of private texts, that are kept of what a turn reads."""
@@ -71,9 +66,6 @@ class Origins:
         theirs = client is not None and (client.instructions or client.steps or client.tools)
         self.read([*labels, *([Label(kind=OriginKind.CLIENT)] if theirs else [])], turn.profile, turn.media_text)
         self.keep_private(message.text for message in turn.history if message.role != "user")
-
-    def attached(self, documents: Iterable[ExtractedText]) -> None:
-        self.read(Label(kind=KIND_OF_MEDIUM[one.kind], id=one.media_id[:200], name=(one.name or "")[:300]) for one in documents)
 
     def read(self, labels: Iterable[Label], *values: Any) -> None:
         """Note what was read. `values`: messages, JSON, or texts."""
@@ -191,7 +183,7 @@ def _untainted(turn: TurnContext) -> TurnContext:
     return replace(
         turn,
         profile={},
-        history=tuple(message for message in turn.history if message.role == "user"),
+        history=tuple(replace(message, attached=()) for message in turn.history if message.role == "user"),
         final_input=turn.user_text,
         media_text="",
         summary=NO_SUMMARY,

@@ -12,7 +12,7 @@ from typing import Any
 
 from opentelemetry.trace import Span
 
-from phronesis_contracts import Principal, ServiceError, TimedOut, UnsupportedMedia
+from phronesis_contracts import Label, OriginKind, Principal, ServiceError, TimedOut, UnsupportedMedia, merge_labels
 from phronesis_contracts.documents import (
     COMPARE_TEXTS,
     KEEP_DOCUMENT,
@@ -29,7 +29,7 @@ from phronesis_contracts.documents import (
     SearchDocuments,
 )
 from phronesis_contracts.instructions import AgentProfile
-from phronesis_contracts.media import ExtractedText, TextRef
+from phronesis_contracts.media import ExtractedText, MediaKind, TextRef
 from phronesis_contracts.memory import AugmentedMemoryContext, ContextItem
 from phronesis_contracts.orchestrator import Source
 from phronesis_tokens import clean, cut
@@ -114,12 +114,17 @@ class MediaText:
     documents: tuple[ExtractedText, ...]
     unreadable: int
     """How many could not be read."""
+    names: tuple[str, ...] = ()
+    """Names of all of them, in order."""
+    labels: tuple[Label, ...] = ()
+    """Where their texts and their names come from."""
 
 
 @dataclass(frozen=True)
 class _UnreadableMedia:
     """An attachment that could not be read."""
 
+    media_id: str
     name: str
     why: ServiceError
 
@@ -138,7 +143,25 @@ async def read_media(
     note = (agent.phrases if agent else {}).get("unreadable_attachment", _UNREADABLE)
     documents = tuple(found for found in read if isinstance(found, ExtractedText))
     parts = (_part(found) if isinstance(found, ExtractedText) else _note(note, found) for found in read)
-    return MediaText("\n\n".join(parts), documents, len(read) - len(documents))
+    names = tuple(_name(found.name or found.media_id) for found in read)
+    labels = merge_labels(label_medium(found) if isinstance(found, ExtractedText) else _label(found) for found in read)
+    return MediaText("\n\n".join(parts), documents, len(read) - len(documents), names, labels)
+
+
+_ORIGINS = {
+    MediaKind.DOCUMENT: OriginKind.DOCUMENT,
+    MediaKind.IMAGE: OriginKind.PICTURE,
+    MediaKind.AUDIO: OriginKind.RECORDING,
+}
+
+
+def label_medium(found: ExtractedText) -> Label:
+    """The origin of a medium's text."""
+    return Label(kind=_ORIGINS[found.kind], id=found.media_id[:200], name=_name(found.name or found.media_id)[:300])
+
+
+def _label(unread: _UnreadableMedia) -> Label:
+    return Label(kind=OriginKind.DOCUMENT, id=unread.media_id[:200], name=_name(unread.name)[:300])
 
 
 async def _read(neighbours: Neighbours, who: Principal, media_id: str, limit: float) -> ExtractedText | _UnreadableMedia:
@@ -156,7 +179,7 @@ async def _read(neighbours: Neighbours, who: Principal, media_id: str, limit: fl
     except TimeoutError:
         error = TimedOut("reading it took too long")
     log.warning("an attachment could not be read: %s", error.code)
-    return _UnreadableMedia(name, error)
+    return _UnreadableMedia(media_id, name, error)
 
 
 def _note(phrase: str, unread: _UnreadableMedia) -> str:

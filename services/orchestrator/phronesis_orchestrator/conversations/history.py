@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from phronesis_contracts import Message
+from phronesis_contracts import Label, Message
 from phronesis_contracts.orchestrator import Directive, Reply
 
 from ..understanding.plan import NO_FOCUS, Focus
@@ -29,6 +31,8 @@ class PastMessage:
     text: str
     seq: int | None = None
     """Its number, where messages between it and the next were left out."""
+    attached: tuple[str, ...] = ()
+    """Names of the files that were attached to it."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,34 @@ class PastTurn:
     seq: int
     """Number of the turn's first message."""
     user: str
+    """What the user typed, without the text of what was attached."""
     reply: str
+    attached: tuple[str, ...] = ()
+    """Names of the files that were attached."""
+
+    def messages(self, *, numbered: bool = False) -> Iterator[PastMessage]:
+        """Its two messages, without those that say nothing; with their numbers if so asked."""
+        if self.user or self.attached:
+            yield PastMessage("user", self.user, self.seq if numbered else None, self.attached)
+        if self.reply:
+            yield PastMessage("assistant", self.reply, self.seq + 1 if numbered else None)
+
+
+_ATTACHMENT = re.compile(r"(?:^|(?<=\n))\[(?:document|image|audio): ([^\n]{1,300})\]$", re.M)
+
+
+def split_attached(text: str, typed: str | None = None) -> tuple[str, tuple[str, ...]]:
+    """A message that was stored with the text of its attachments: what its user typed, and the names of the attachments.
+
+    Args:
+        typed: what the user typed, where that is known; else all up to the first label of an attachment.
+    """
+    if typed is not None:
+        return typed, tuple(match[1] for match in _ATTACHMENT.finditer(text, len(typed)))
+    first = _ATTACHMENT.search(text)
+    if first is None:
+        return text, ()
+    return text[: first.start()].rstrip(), tuple(match[1] for match in _ATTACHMENT.finditer(text, first.start()))
 
 
 def reply_for_models(reply: Reply) -> str:
@@ -87,3 +118,5 @@ class Past:
     """Whether the store did not answer, and this is what was kept of an earlier reading."""
     focus: Focus = NO_FOCUS
     """What was last spoken of."""
+    labels: tuple[Label, ...] = ()
+    """Where the texts come from that its replies, and so its history and its summary, may rest on."""

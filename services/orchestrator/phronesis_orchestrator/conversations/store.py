@@ -13,7 +13,7 @@ import logging
 import struct
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
@@ -21,7 +21,7 @@ import asyncpg
 from pydantic import ValidationError
 
 from phronesis_bus import audit_entry
-from phronesis_contracts import BadRequest, NotFound, Principal
+from phronesis_contracts import BadRequest, Label, NotFound, Principal, merge_labels
 from phronesis_contracts.deletions import MAX_RELEASED, ConversationDeleted, Deletion, DeletionState, Purged
 from phronesis_contracts.orchestrator import (
     CONVERSATION_DELETED,
@@ -40,7 +40,7 @@ from phronesis_postgres import Connection, Database, write_news
 
 from ..turns.turn import parse_uuid
 from ..understanding.plan import Focus
-from .history import AGED, MAX_CHARS, WINDOW, Past, PastTurn, Summary
+from .history import AGED, MAX_CHARS, WINDOW, Past, PastTurn, Summary, split_attached
 
 log = logging.getLogger(__name__)
 
@@ -112,7 +112,8 @@ _OPENING = 240
 """Characters of a first message that a title is made of."""
 _COLUMNS = f"""
 SELECT c.id, c.agent, c.directive, c.created_at, c.updated_at, c.next_turn - 1 - c.moved AS turns,
-       coalesce(nullif(left(btrim(t.request ->> 'text', E' \\n\\t\\r'), {_OPENING}), ''), left(m.text, {_OPENING}), '')
+       coalesce(nullif(left(btrim(t.request ->> 'text', E' \\n\\t\\r'), {_OPENING}), ''), nullif(left(m.text, {_OPENING}), ''),
+           array_to_string(m.attached, ', '), '')
            AS opening
 FROM conversations c
 LEFT JOIN turns t ON t.conversation_id = c.id AND t.sequence = 1
@@ -141,32 +142,43 @@ WHERE ending.digests = $4::text[] AND (NOT $5 OR cardinality($4::text[]) = (
         AND EXISTS (SELECT FROM messages m WHERE m.turn_id = t.id)))
 ORDER BY c.updated_at DESC LIMIT 1"""  # noqa: S608
 """Of the caller's hundred newest conversations with an agent."""
-# One round trip. Each part is a walk of the messages' primary key, and ends at its limit. What was said in place of a final
+# One round trip. Each part is a walk of the messages' primary key, and ends at its limit. The labels are those of the turns
+# that left messages; the others put nothing into what later turns read. What was said in place of a final
 # answer that failed is left out: a model would take it for an answer of its own, and say it again.
-_READ = """
+_READ = f"""
 WITH head AS (
     SELECT id, directive, summary, summary_through, focus FROM conversations WHERE id = $1
+), origins AS (
+    SELECT jsonb_agg(DISTINCT label) AS labels FROM (
+        SELECT DISTINCT labels FROM turns WHERE conversation_id = $1 AND status = 'completed' AND NOT erased
+    ) AS stored, jsonb_array_elements(stored.labels) AS label
 ), newest AS (
-    SELECT seq, role, text, turn_id FROM messages WHERE conversation_id = $1 ORDER BY seq DESC LIMIT $2
+    SELECT seq, role, text, attached, turn_id FROM messages WHERE conversation_id = $1 ORDER BY seq DESC LIMIT $2
 ), aged AS (
-    SELECT seq, role, text, turn_id FROM messages
+    SELECT seq, role, text, attached, turn_id FROM messages
     WHERE conversation_id = $1 AND seq > (SELECT summary_through FROM head) AND seq < (SELECT min(seq) FROM newest)
     ORDER BY seq LIMIT $3
 ), kept AS (
-    SELECT seq, role, text, turn_id FROM messages WHERE conversation_id = $1 AND seq IN (
+    SELECT seq, role, text, attached, turn_id FROM messages WHERE conversation_id = $1 AND seq IN (
         SELECT first::bigint + more FROM head, jsonb_array_elements_text(head.summary -> 'kept') AS of (first),
             generate_series(0, 1) AS more
     )
 )
-SELECT head.directive, head.summary, head.focus, said.part, said.seq, said.role,
+SELECT head.directive, head.summary, head.focus, origins.labels, said.part, said.seq, said.role, said.attached,
+    left(btrim(ended.request ->> 'text', {_SPACE}), $4) AS typed, ended.request -> 'media' AS media,
     CASE WHEN ended.reply -> 'degraded' ? 'final' AND said.role = 'assistant' THEN '' ELSE left(said.text, $4) END AS text
-FROM head LEFT JOIN (
+FROM head CROSS JOIN origins LEFT JOIN (
     SELECT 'window' AS part, * FROM newest UNION ALL
     SELECT 'aged', * FROM aged UNION ALL
     SELECT 'kept', * FROM kept
 ) AS said ON true LEFT JOIN turns AS ended ON ended.id = said.turn_id
 ORDER BY said.seq
-"""
+"""  # noqa: S608
+_MESSAGES = f"""
+SELECT messages.*, btrim(turns.request ->> 'text', {_SPACE}) AS typed, turns.request -> 'media' AS media
+FROM messages LEFT JOIN turns ON turns.id = messages.turn_id
+WHERE messages.conversation_id = $1 AND ($2::bigint IS NULL OR seq < $2) ORDER BY seq DESC LIMIT $3
+"""  # noqa: S608
 _KEEP = """
 UPDATE conversations SET summary = $2, summary_through = $3
 WHERE id = $1 AND summary_through < $3 AND deleted_at IS NULL
@@ -195,7 +207,7 @@ WHERE turns.conversation_id = $1 AND media.id NOT IN (
 # Raising the fence takes a running turn from its worker.
 _ERASE = """
 UPDATE turns SET erased = true, fence = fence + 1, request = '{}', principal = '{}', key_id = NULL, fingerprint = '',
-    reply = NULL, problem = NULL, correlation_id = NULL, traceparent = NULL, lease_until = NULL, worker = NULL,
+    labels = '[]', reply = NULL, problem = NULL, correlation_id = NULL, traceparent = NULL, lease_until = NULL, worker = NULL,
     approval_id = NULL, ended_at = coalesce(ended_at, now()),
     status = CASE WHEN status IN ('queued', 'running', 'waiting') THEN 'cancelled' ELSE status END
 WHERE conversation_id = $1
@@ -242,18 +254,12 @@ class PostgresConversations:
             if head is None:
                 raise NotFound("no such conversation")
             rows = await connection.fetch(
-                "SELECT * FROM messages WHERE conversation_id = $1 AND ($2::bigint IS NULL OR seq < $2) "
-                "ORDER BY seq DESC LIMIT $3",
+                _MESSAGES,
                 id,
                 ref.before,
                 ref.limit,
             )
-        messages = [
-            ConversationMessage(
-                seq=r["seq"], turn_id=str(r["turn_id"]), role=r["role"], text=r["text"], created_at=r["created_at"]
-            )
-            for r in reversed(rows)
-        ]
+        messages = [_message_from_row(row) for row in reversed(rows)]
         return Conversation(
             conversation_id=ref.conversation_id,
             agent=head["agent"],
@@ -306,6 +312,7 @@ class PostgresConversations:
             directive=Directive(rows[0]["directive"]),
             summary=Summary.model_validate(rows[0]["summary"] or {}),
             focus=_focus_from_row(rows[0]["focus"]),
+            labels=labels_from_row(rows[0]["labels"]),
             kept=parts["kept"],
             aged=parts["aged"],
             window=parts["window"],
@@ -364,6 +371,18 @@ def _summary_from_row(row: asyncpg.Record) -> ConversationSummary:
     )
 
 
+def _message_from_row(row: asyncpg.Record) -> ConversationMessage:
+    text, attached = message_of_user(row) if row["role"] == "user" else (row["text"], ())
+    return ConversationMessage(
+        seq=row["seq"],
+        turn_id=str(row["turn_id"]),
+        role=row["role"],
+        text=text,
+        attached=attached,
+        created_at=row["created_at"],
+    )
+
+
 def _focus_from_row(stored: object) -> Focus:
     """A focus of another version that does not read is dropped: the next message then stands by itself."""
     try:
@@ -373,15 +392,33 @@ def _focus_from_row(stored: object) -> Focus:
         return Focus()
 
 
+def labels_from_row(stored: list[dict[str, str]] | None) -> tuple[Label, ...]:
+    """The labels of a row, or of several put together."""
+    return merge_labels(map(Label.model_validate, stored or ()))
+
+
 def turns_from_rows(rows: Iterable[asyncpg.Record]) -> list[PastTurn]:
     """Messages as turns: each begins with what the user said."""
     turns: list[PastTurn] = []
     for row in rows:
         if row["role"] == "user" or not turns:
             turns.append(PastTurn(row["seq"], "", ""))
-        last = turns[-1]
-        turns[-1] = PastTurn(last.seq, row["text"], "") if row["role"] == "user" else PastTurn(last.seq, last.user, row["text"])
+        if row["role"] == "user":
+            words, attached = message_of_user(row)
+            turns[-1] = PastTurn(turns[-1].seq, words, "", attached)
+        else:
+            turns[-1] = replace(turns[-1], reply=row["text"])
     return turns
+
+
+def message_of_user(row: asyncpg.Record) -> tuple[str, tuple[str, ...]]:
+    """What the user typed, and the names of what was attached; also of a message that was stored with the attached text.
+
+    The turn tells what was typed: its request, which names the media. Where there is no turn, the labels in the text do.
+    """
+    if row["attached"] or row["media"] == []:
+        return row["text"], tuple(row["attached"])
+    return split_attached(row["text"], row["typed"] if row["media"] else None)
 
 
 async def _erase(connection: Connection, who: Principal, conversation: UUID) -> None:

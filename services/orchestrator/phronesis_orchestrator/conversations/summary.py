@@ -18,7 +18,6 @@ from .history import KEPT, NO_SUMMARY, PRUNE_AFTER, WINDOW, Note, Past, PastMess
 
 _SUBSTANTIVE = 40
 """Characters from which on a reply answers something."""
-_DOCUMENT = re.compile(r"(?:^|\n\n)\[(?:document|image|audio): [^\n]{1,300}\]\n.*", re.S)
 _NAME = re.compile(r"\b[A-Z][a-z]{2,}\b")
 _OPENER = re.compile(r"(?:^|[.!?:;\n]\s*)[\"'(\[\u201c]*[A-Z][a-z]{2,}\b")
 _APOSTROPHES = str.maketrans({"\u2019": "'", "\u2018": "'", "\u02bc": "'", "\uff07": "'"})
@@ -111,11 +110,6 @@ def score_importance(user: str, reply: str, scoring: Scoring = DEFAULT) -> int:
     return scoring.points(said) + (_OF_ANSWER if "?" in said and len(reply) >= _SUBSTANTIVE else 0)
 
 
-def strip_attachments(text: str) -> str:
-    """A user's message without the text of its attachments, which is another's."""
-    return _DOCUMENT.sub("", text) if "[" in text else text
-
-
 NOTES = 600
 """Tokens of all notes together."""
 _NOTE = 200
@@ -138,11 +132,11 @@ def select_history(past: Past, scoring: Scoring = DEFAULT) -> tuple[Summary, tup
     . A conversation that is not longer than both together stands word for word.
     """
     if past.summary == NO_SUMMARY and len(past.aged) <= PRUNE_AFTER - WINDOW:
-        return past.summary, tuple(one for turn in (*past.aged, *past.window) for one in _messages(turn, numbered=False))
+        return past.summary, tuple(one for turn in (*past.aged, *past.window) for one in turn.messages())
     summary = fold(past.summary, past.kept, past.aged, scoring)
     kept = [turn for turn in (*past.kept, *past.aged) if turn.seq in summary.kept]
-    older = [message for turn in kept for message in _messages(turn, numbered=True)]
-    return summary, (*older, *(message for turn in past.window for message in _messages(turn, numbered=False)))
+    older = [message for turn in kept for message in turn.messages(numbered=True)]
+    return summary, (*older, *(message for turn in past.window for message in turn.messages()))
 
 
 def fold(summary: Summary, kept: Sequence[PastTurn], aged: Sequence[PastTurn], scoring: Scoring = DEFAULT) -> Summary:
@@ -164,23 +158,16 @@ def partition(
 ) -> tuple[list[PastTurn], list[PastTurn]]:
     """The older turns that stay word for word, and those that do not any more; both oldest first."""
     older = [*kept, *aged]
-    scores = {turn.seq: score_importance(strip_attachments(turn.user), turn.reply, scoring) for turn in older}
+    scores = {turn.seq: score_importance(turn.user, turn.reply, scoring) for turn in older}
     order = sorted((turn for turn in older if scores[turn.seq]), key=lambda turn: (-scores[turn.seq], -turn.seq))
     best = {turn.seq for turn in order[:KEPT]}
     by_age = sorted(older, key=lambda turn: turn.seq)
     return [turn for turn in by_age if turn.seq in best], [turn for turn in by_age if turn.seq not in best]
 
 
-def _messages(turn: PastTurn, *, numbered: bool) -> Iterable[PastMessage]:
-    if turn.user:
-        yield PastMessage("user", turn.user, turn.seq if numbered else None)
-    if turn.reply:
-        yield PastMessage("assistant", turn.reply, turn.seq + 1 if numbered else None)
-
-
 def _notes(turn: PastTurn) -> list[Note]:
     """The most telling sentences of a turn: of what the user said, and of the answer where there was a question."""
-    user = strip_attachments(turn.user)[:_LOOK_AT]
+    user = turn.user[:_LOOK_AT]
     is_question = "?" in user
     found = _notes_from_text(turn.seq, "user", user, _OF_USER)
     return [*found, *_notes_from_text(turn.seq + 1, "assistant", turn.reply[:_LOOK_AT], _OF_REPLY)] if is_question else found

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from time import perf_counter
 from uuid import UUID
 
@@ -16,6 +17,7 @@ from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.orchestrator import PROGRESS
 
 from ..agents.cognition.state import RecentHistory
+from ..agents.context import read_media
 from ..ledger.budgets import Ledger, make_entry
 from ..ledger.usage import admission
 from ..models.reasoner import Answer, CallFailed, Reasoner, current_call
@@ -78,6 +80,8 @@ ATTEMPTS = 5
 """Claims of a turn after which it is learnt from no more."""
 LEASE = 120.0
 """Seconds that a batch has; one that failed is tried again after them."""
+_READING = 30.0
+"""Seconds that reading one attachment may take."""
 _REST = 2.0
 """Seconds between looks at the queue where there is nothing."""
 
@@ -154,6 +158,7 @@ class Learner:
             agent = await self._neighbours.agent(batch[0].who, AGENT)
             if PURPOSE not in agent.prompts:
                 return None
+            batch = [await self._with_documents(turn) for turn in batch]
             answer = await self._charged(reasoner, agent, batch)
         except CallFailed as failed:
             log.warning("the model drew nothing, rules do: %s", failed.error.code)
@@ -162,6 +167,11 @@ class Learner:
             log.warning("no model was asked, rules draw: %s", error.code)
             return None
         return None if answer.value is None else match_statements(answer.value, batch)
+
+    async def _with_documents(self, turn: EndedTurn) -> EndedTurn:
+        """The turn with the texts of what was attached; without those that cannot be read any more."""
+        found = await read_media(self._neighbours, turn.who, turn.media, None, _READING)
+        return replace(turn, documents=found.documents)
 
     async def _charged(self, reasoner: Drawer, agent: AgentProfile, batch: Sequence[EndedTurn]) -> Answer[Drawn]:
         """Make the call within the limits, and enter what it used, whatever it gave.

@@ -9,9 +9,10 @@ from typing import Protocol, runtime_checkable
 
 from pydantic import Field, field_validator
 
-from phronesis_contracts import Message, Principal
+from phronesis_contracts import Label, Message, Principal
 from phronesis_contracts.facts import CopiesPurged, FactKind, MemoryForgotten, Origin, Statement
 from phronesis_contracts.instructions import AgentProfile
+from phronesis_contracts.media import ExtractedText
 
 from ..conversations.history import PastMessage
 from ..models.parsing import make_fault, read_object, strict_object, validate_answer
@@ -38,19 +39,23 @@ class EndedTurn:
     who: Principal
     said: str
     """The user's own words."""
-    shown: str
-    """The message as the history has it: the user's words, and the text of what was attached."""
     reply: str
     at: datetime
     attempts: int
     agent: str
     """The agent that answered it."""
+    media: tuple[str, ...] = ()
+    """Ids of what was attached."""
+    labels: tuple[Label, ...] = ()
+    """Where the texts come from that the reply may rest on."""
+    documents: tuple[ExtractedText, ...] = ()
+    """What was attached, once it is read."""
 
     def part(self, origin: Origin) -> str:
         """What one of the three said in it."""
         if origin is Origin.USER:
             return self.said
-        return self.reply if origin is Origin.REPLY else self.shown.replace(self.said, " ", 1) if self.said else self.shown
+        return self.reply if origin is Origin.REPLY else "\n\n".join(one.text for one in self.documents)
 
 
 class DrawnStatement(Message):

@@ -10,6 +10,7 @@ from phronesis_contracts.facts import COPIES_PURGED, CopiesPurged, MemoryForgott
 from phronesis_contracts.orchestrator import TURN_ENDED
 from phronesis_postgres import EVERY_TENANT, Connection, Database, write_news
 
+from ..conversations.store import labels_from_row
 from .statements import EndedTurn
 
 SERVICE = "orchestrator"
@@ -24,7 +25,7 @@ ORDER BY created_at DESC LIMIT 10000 FOR UPDATE
 # Raising the fence takes a running turn from its worker.
 _ERASE = """
 UPDATE turns SET erased = true, fence = fence + 1, request = '{}', principal = '{}', key_id = NULL, fingerprint = '',
-    reply = NULL, problem = NULL, correlation_id = NULL, traceparent = NULL, lease_until = NULL, worker = NULL,
+    labels = '[]', reply = NULL, problem = NULL, correlation_id = NULL, traceparent = NULL, lease_until = NULL, worker = NULL,
     approval_id = NULL, ended_at = coalesce(ended_at, now()), learnt = true,
     status = CASE WHEN status IN ('queued', 'running', 'waiting') THEN 'cancelled' ELSE status END
 WHERE id = ANY($1::uuid[])
@@ -113,7 +114,7 @@ WITH ready AS (
 UPDATE turns SET learn_after = now() + make_interval(secs => $3), learn_attempts = learn_attempts + 1
 FROM picked WHERE turns.id = picked.id
 RETURNING turns.id, conversation_id, principal, agent, coalesce(request ->> 'text', '') AS said, created_at, learn_attempts,
-    (SELECT text FROM messages WHERE turn_id = turns.id AND role = 'user') AS shown,
+    turns.request -> 'media' AS media, labels,
     (SELECT text FROM messages WHERE turn_id = turns.id AND role = 'assistant') AS reply
 """  # noqa: S608
 
@@ -131,11 +132,12 @@ class PostgresUnlearnt:
                 conversation_id=str(row["conversation_id"]),
                 who=Principal.model_validate(row["principal"]),
                 said=row["said"],
-                shown=row["shown"] or "",
                 reply=row["reply"] or "",
                 at=row["created_at"],
                 attempts=row["learn_attempts"],
                 agent=row["agent"],
+                media=tuple(row["media"] or ()),
+                labels=labels_from_row(row["labels"]),
             )
             for row in rows
         ]

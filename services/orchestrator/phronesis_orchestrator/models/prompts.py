@@ -72,10 +72,10 @@ def prompt_parts(turn: TurnContext) -> dict[str, list[Line]]:
 
 
 def past_line(past: PastMessage) -> Line:
-    """A message; with its number where others between it and the next are left out."""
-    if past.seq is None:
-        return Line.json(role=past.role, text=past.text)
-    return Line.json(message=past.seq, role=past.role, text=past.text)
+    """A message, with the names of what was attached; with its number where others between it and the next are left out."""
+    numbered = {} if past.seq is None else {"message": past.seq}
+    attached = {"attached": list(past.attached)} if past.attached else {}
+    return Line.json(**numbered, role=past.role, text=past.text, **attached)
 
 
 def summary_lines(summary: Summary) -> list[Line]:
@@ -158,7 +158,7 @@ def summarise_messages(
     agent: AgentProfile, turn: TurnContext, earlier: Summary, dropped: tuple[PastTurn, ...], budget: int
 ) -> list[ChatMessage]:
     """The messages of a call that puts older turns in short, in at most `budget` tokens. Raises `BadTemplate`."""
-    said = [PastMessage(*one) for past in dropped for one in (("user", past.user), ("assistant", past.reply)) if one[1]]
+    said = [message for past in dropped for message in past.messages()]
     parts = {"summary": summary_lines(earlier), "history": [past_line(message) for message in said]}
     return _messages("summarise", agent, turn, parts, None, budget)
 

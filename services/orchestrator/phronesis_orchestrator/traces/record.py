@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import Field
 
 from phronesis_bus import Metric, Tracing, audit_entry
-from phronesis_contracts import Message, Principal, Risk, Rpc
+from phronesis_contracts import UNKNOWN, Label, Message, Principal, Risk, Rpc
 from phronesis_contracts.answers import MAX_CALLS, MAX_STAGES, MAX_USED, StageRun
 from phronesis_contracts.catalog import TOOLS
 from phronesis_contracts.documents import KEEP_DOCUMENT, DocumentList, FoundPassage, FoundPassages, KeptDocument
@@ -92,6 +92,7 @@ class ShownHistory(Message):
 
     directive: Directive = Directive.SUPPORTIVE_COMPANION
     focus: Focus = Focus()
+    labels: tuple[Label, ...] = UNKNOWN
     summary_through: int = 0
     kept: tuple[int, ...] = ()
     aged: tuple[int, ...] = ()
@@ -150,6 +151,7 @@ class TurnRecord:
         self.past = ShownHistory(
             directive=past.directive,
             focus=past.focus,
+            labels=past.labels,
             summary_through=past.summary.through,
             **{part: _numbers(getattr(past, part)) for part in ("kept", "aged", "window")},
         )

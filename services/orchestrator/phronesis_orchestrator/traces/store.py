@@ -55,7 +55,10 @@ UPDATE traces SET forgotten = ARRAY(
 _NAMED = 50
 """Ids of what was forgotten that a refusal names."""
 _SAID = """
-SELECT seq, role, left(text, $3) AS text FROM messages WHERE conversation_id = $1 AND seq = ANY ($2::bigint[]) ORDER BY seq
+SELECT seq, role, left(text, $3) AS text, attached, left(btrim(turns.request ->> 'text', E' \\n\\t\\r\\f\\v'), $3) AS typed,
+    turns.request -> 'media' AS media
+FROM messages LEFT JOIN turns ON turns.id = messages.turn_id
+WHERE messages.conversation_id = $1 AND seq = ANY ($2::bigint[]) ORDER BY seq
 """
 
 
@@ -108,6 +111,7 @@ class PostgresTraces:
             directive=remembered.directive,
             summary=summary,
             focus=remembered.focus,
+            labels=remembered.labels,
             kept=shown["kept"],
             aged=shown["aged"],
             window=shown["window"],

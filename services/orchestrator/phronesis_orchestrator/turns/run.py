@@ -12,7 +12,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
 
 from opentelemetry.trace import Span, get_current_span
 
@@ -20,7 +19,16 @@ from phronesis_bus import Bus, correlation
 from phronesis_bus.envelope import deadline as answer_due
 from phronesis_bus.tracing import Tracing, conversation, user
 from phronesis_bus.tracing import turn as turn_at_hand
-from phronesis_contracts import Internal, ServiceError, TimedOut, Unauthorized, UnsupportedMedia
+from phronesis_contracts import (
+    Internal,
+    Label,
+    OriginKind,
+    ServiceError,
+    TimedOut,
+    Unauthorized,
+    UnsupportedMedia,
+    merge_labels,
+)
 from phronesis_contracts.agents import AnswerSource
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.orchestrator import Reply, ToolOutcome, TurnProgress, TurnStatus, Usage
@@ -29,6 +37,7 @@ from ..agents.client import serve_client
 from ..agents.cognition.preparation import detect_tone_and_intent, weigh_history
 from ..agents.cognition.state import Cognition
 from ..agents.context import (
+    MediaText,
     carry_on_summary,
     join_input,
     keep_documents,
@@ -209,13 +218,10 @@ class TurnRunner:
         if not request.text.strip() and not media.documents:
             error = UnsupportedMedia("no attachment of this message could be read", field="currentMessageMedia")
             return Failed(TurnStatus.FAILED, problem_from_error(error))
-        running.origins.begin(turn, getattr(background.past, "labels", ()))
-        running.origins.attached(media.documents)
-        return await self._run_loop(running, detect_tone_and_intent(running, turn), background.past, media.documents)
+        running.origins.begin(turn, (*background.past.labels, *media.labels))
+        return await self._run_loop(running, detect_tone_and_intent(running, turn), background.past, media)
 
-    async def _run_loop(
-        self, running: TurnRun, turn: TurnContext, past: Past, documents: tuple[Any, ...]
-    ) -> Completed | Failed:
+    async def _run_loop(self, running: TurnRun, turn: TurnContext, past: Past, media: MediaText) -> Completed | Failed:
         claim = running.claim
         loop = LOOPS.get(turn.agent.loop if turn.agent else "router", LOOPS["router"])
         # No prompt text stands in the code: without instructions only the rules can answer.
@@ -246,19 +252,21 @@ class TurnRunner:
             next_agent_directive=answer.directive,
             reasoner=answer.reasoner or reasoner.name,
             degraded=tuple(running.degraded),
-            sources=answer.sources if answer.sources is not None else list_sources(focus(turn), documents, answer.memory),
+            sources=answer.sources if answer.sources is not None else list_sources(focus(turn), media.documents, answer.memory),
             usage=_usage(running, claim, turn),
             analysis=answer.analysis,
             tool_calls=answer.tool_calls,
         )
         return Completed(
             reply,
-            "" if reply.tool_calls else turn.final_input,
+            "" if reply.tool_calls else turn.user_text.strip(),
             answer.directive,
             answer.reasoning,
             recalled=recalled_ids(answer.memory),
             tier=running.tier,
             focus=answer.focus,
+            attached=media.names,
+            labels=merge_labels((Label(kind=OriginKind.USER),), running.origins.labels),
         )
 
 

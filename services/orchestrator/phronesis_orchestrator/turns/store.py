@@ -9,7 +9,7 @@ from uuid import UUID
 import asyncpg
 
 from phronesis_bus import Metrics, envelope_headers, trace_id
-from phronesis_contracts import BadRequest, Busy, Conflict, KeyReused, NotFound, Principal, TurnEnded
+from phronesis_contracts import UNKNOWN, BadRequest, Busy, Conflict, KeyReused, Label, NotFound, Principal, TurnEnded
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.orchestrator import (
     MAX_OUTCOMES,
@@ -90,8 +90,8 @@ WHERE id = $1 AND fence = $2 AND status = 'running'
 # ($14 is false) leaves no messages and is not learnt from: the turn that brings the results says the same message again.
 _COMPLETE = """
 WITH mine AS (
-    UPDATE turns SET status = 'completed', reply = $3, recalled = $12, learnt = NOT $14, ended_at = now(), lease_until = NULL,
-        worker = NULL
+    UPDATE turns SET status = 'completed', reply = $3, recalled = $12, learnt = NOT $14, labels = $15, ended_at = now(),
+        lease_until = NULL, worker = NULL
     WHERE id = $1 AND fence = $2 AND status = 'running' AND lease_until > now()
     RETURNING id, conversation_id
 ), place AS (
@@ -100,9 +100,9 @@ WITH mine AS (
     FROM mine
     WHERE conversations.id = mine.conversation_id RETURNING conversations.id, next_message - 2 AS seq
 ), said AS (
-    INSERT INTO messages (conversation_id, seq, turn_id, role, text)
-    SELECT place.id, place.seq, $1, 'user', $4 FROM place WHERE $14 UNION ALL
-    SELECT place.id, place.seq + 1, $1, 'assistant', $5 FROM place WHERE $14
+    INSERT INTO messages (conversation_id, seq, turn_id, role, text, attached)
+    SELECT place.id, place.seq, $1, 'user', $4, $16::text[] FROM place WHERE $14 UNION ALL
+    SELECT place.id, place.seq + 1, $1, 'assistant', $5, '{}' FROM place WHERE $14
 ), stance AS (
     INSERT INTO directives (turn_id, conversation_id, directive, reasoning) SELECT $1, place.id, $6, $7 FROM place
 ), news AS (
@@ -111,7 +111,7 @@ WITH mine AS (
 SELECT count(*) FROM mine
 """
 _FAIL = """
-UPDATE turns SET status = $3, problem = $4, ended_at = now(), lease_until = NULL, worker = NULL
+UPDATE turns SET status = $3, problem = $4, labels = $5, ended_at = now(), lease_until = NULL, worker = NULL
 WHERE id = $1 AND fence = $2 AND status = 'running' AND lease_until > now() RETURNING id
 """
 _CANCEL = """
@@ -213,6 +213,8 @@ class PostgresTurns:
                 list(end.recalled),
                 None if end.focus is None else end.focus.model_dump(mode="json"),
                 not end.reply.tool_calls,
+                stored_labels(end.labels),
+                list(end.attached),
             )
         if not ended:
             raise LostClaim(claim.turn_id)
@@ -220,7 +222,8 @@ class PostgresTurns:
     async def _fail(self, claim: Claim, end: Failed) -> None:
         async with self._database.transaction(claim.who.tenant) as connection:
             problem = end.problem.model_dump(mode="json", exclude_none=True)
-            if not await connection.fetchval(_FAIL, UUID(claim.turn_id), claim.fence, end.status, problem):
+            ended = (UUID(claim.turn_id), claim.fence, end.status, problem, stored_labels(end.labels))
+            if not await connection.fetchval(_FAIL, *ended):
                 raise LostClaim(claim.turn_id)
             await _announce(connection, claim.who, _news(claim, end, end.status, claim.request.text, ""))
 
@@ -360,6 +363,11 @@ def turn_from_row(row: asyncpg.Record, *, with_reply: bool = True) -> Turn:
     )
 
 
+def stored_labels(labels: tuple[Label, ...]) -> list[dict[str, Any]]:
+    """Labels as a row holds them; where a turn states none, its origins are not known."""
+    return [label.model_dump(mode="json", exclude_defaults=True) for label in labels or UNKNOWN]
+
+
 def end_outbox_row(tenant: str, news: TurnEndedNews) -> tuple[str, bytes, dict[str, str]]:
     """Subject, body and headers of the outbox row for an end."""
     return TURN_ENDED.on(tenant), news.model_dump_json().encode(), envelope_headers("orchestrator")
@@ -377,6 +385,8 @@ def _news(claim: Claim, end: Completed | Failed, status: TurnStatus, user_text: 
         agent=claim.agent,
         status=status,
         user_text=user_text[:100_000],
+        attached=end.attached if isinstance(end, Completed) else (),
+        labels=end.labels or UNKNOWN,
         reply_text=reply_text[:100_000],
         tier=end.tier,
         code=end.problem.code if isinstance(end, Failed) else None,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID, uuid5
 
-from phronesis_contracts import BadRequest, NotFound, Principal, ServiceError
+from phronesis_contracts import BadRequest, Label, NotFound, Principal, ServiceError
 from phronesis_contracts.orchestrator import Directive, Problem, Reply, SubmitTurn, ToolOutcome, TurnStatus
 from phronesis_contracts.tasks import MAX_GOAL
 
@@ -82,7 +82,7 @@ class Completed:
 
     reply: Reply
     user_text: str
-    """The user's message as the history shows it."""
+    """The user's own words, as the history shows them."""
     directive: Directive
     reasoning: str
     tools: tuple[ToolOutcome, ...] = ()
@@ -92,6 +92,10 @@ class Completed:
     """Ids of what memory put before the turn."""
     focus: Focus | None = None
     """What the conversation is about from now on; as before where it is `None`."""
+    attached: tuple[str, ...] = ()
+    """Names of the files that were attached to the message."""
+    labels: tuple[Label, ...] = ()
+    """Where the texts come from that the reply may rest on; not known where there is none, since a turn has a message."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +104,8 @@ class Failed:
     problem: Problem
     tools: tuple[ToolOutcome, ...] = ()
     tier: str | None = None
+    labels: tuple[Label, ...] = ()
+    """Where the texts come from that were before the turn; not known where there is none."""
 
 
 def problem_from_error(error: ServiceError) -> Problem:

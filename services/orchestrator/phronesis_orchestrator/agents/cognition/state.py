@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from phronesis_bus import Kind, Metric, Tracing
-from phronesis_contracts import Principal, ServiceError
+from phronesis_contracts import UNKNOWN, Principal, ServiceError, merge_labels
 
 from ...conversations.history import WINDOW, Past, PastTurn, reply_for_models
 from ...conversations.summary import Scoring
@@ -160,9 +160,9 @@ class RecentHistory:
             return
         window = kept.past.window
         seq = window[-1].seq + 2 if window else 1
-        said = PastTurn(seq, end.user_text, reply_for_models(end.reply))
-        focus = end.focus or kept.past.focus
-        self._put(key, replace(kept.past, directive=end.directive, focus=focus, window=(*window, said)))
+        said = PastTurn(seq, end.user_text, reply_for_models(end.reply), end.attached)
+        focus, labels = end.focus or kept.past.focus, merge_labels(kept.past.labels, end.labels or UNKNOWN)
+        self._put(key, replace(kept.past, directive=end.directive, focus=focus, window=(*window, said), labels=labels))
 
     def _put(self, key: tuple[str, str], past: Past) -> None:
         window = tuple(_short(turn) for turn in past.window[-WINDOW:])
@@ -174,7 +174,7 @@ class RecentHistory:
 
 
 def _short(turn: PastTurn) -> PastTurn:
-    return PastTurn(turn.seq, turn.user[:_TEXT], turn.reply[:_TEXT])
+    return replace(turn, user=turn.user[:_TEXT], reply=turn.reply[:_TEXT])
 
 
 @dataclass(frozen=True)
