@@ -212,7 +212,8 @@ class ToolExecutor:
             return None
         if verdict.ruling is Ruling.REFUSE:
             return await self._deny(verdict, NotAllowed(verdict.reason))
-        question = request_approval(self._running.claim.turn_id, step, verdict, request)
+        seconds = self._running.policy.approval_seconds
+        question = request_approval(self._running.claim.turn_id, step, verdict, request, seconds=seconds)
         approvals = self._running.approvals
         if approvals is None:
             return await self._deny(verdict, NotAllowed("nobody can be asked for an approval here"))

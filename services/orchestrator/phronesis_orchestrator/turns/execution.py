@@ -17,6 +17,7 @@ from opentelemetry.trace import SpanKind
 from phronesis_bus.tracing import Tracing
 from phronesis_contracts import Message, ModelUnavailable, Nothing, Principal, Rpc, ServiceError
 from phronesis_contracts.agents import AnswerSource
+from phronesis_contracts.approvals import ActionPolicy
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.media import (
     CAPTION,
@@ -343,6 +344,8 @@ class TurnRun:
     """The tier that the message was given."""
     approvals: ApprovalAnswers | None = None
     """Where people are asked; nobody can be where it is `None`."""
+    policy: ActionPolicy = field(default_factory=ActionPolicy)
+    """What the tenant lets agents do because of untrusted texts."""
     record: TurnRecord = field(default_factory=TurnRecord)
     """How the answer comes about."""
     cognition: Cognition = field(default_factory=Cognition)
