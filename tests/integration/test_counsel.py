@@ -32,6 +32,7 @@ DECIDE = CREATE["decision"].rpc.subject
 ANN = Principal(tenant="acme", user="ann", role=Role.ADMIN)
 CONSENT = Path(__file__).parents[2] / "evals/sets/consent"
 NEW = {"title": "Run the lab on the weekend"}
+RECORD = "Record our decision: run the lab on the weekend."
 HIT = GuardrailHit(
     "name in `acknowledge`, to do it all the same: guardrail g-hours ('No week over forty hours'), because it speaks of the"
     " weekend",
@@ -174,7 +175,7 @@ async def test_a_message_that_goes_against_a_rule_is_answered_with_the_rule_and_
 async def test_a_write_that_a_rule_refuses_is_shown_with_the_rule_and_never_called_done(server: GroqServer) -> None:
     script(server, [("decision_create_v1", NEW)], said("Done."))
     of = stage("decisions", **{DECIDE: HIT})
-    reply = await ask(server, of, "Record our decision about the lab.")
+    reply = await ask(server, of, RECORD)
     assert reply.user_response == (
         "Nothing was written.\n\nThis goes against:\n- the guardrail No week over forty hours [g-hours], because it speaks of"
         " the weekend. It says: Plan it for a weekday.\nIt can be done once a person has approved that: `g-hours`."
@@ -222,7 +223,9 @@ async def test_a_rule_that_blocks_is_told_in_the_graphs_words_where_the_rules_ca
     script(server, [("decision_create_v1", NEW)], said("I did not record it."))
     refused = GuardrailHit("this is not allowed: guardrail g-hours ('No week over forty hours'), because of the weekend")
     reply = await ask(
-        server, stage("decisions", **{DECIDE: refused, CHECK_POLICY.subject: Unavailable()}), "Record our decision."
+        server,
+        stage("decisions", **{DECIDE: refused, CHECK_POLICY.subject: Unavailable()}),
+        RECORD,
     )
     assert refused.detail in reply.user_response
     assert reply.degraded == ("graph", "rules")
@@ -234,7 +237,7 @@ async def test_a_write_is_made_once_whoever_takes_the_turn_over(server: GroqServ
         script(server, [("decision_create_v1", NEW)], said("Recorded [d-new]."))
         of = stage("decisions")
         of.journal = journal
-        await ask(server, of, "Record it.")
+        await ask(server, of, RECORD)
     assert [subject for subject, _, _ in of.neighbours.questions if subject == DECIDE] == []
     assert [step for step in journal.results if step.startswith("call.")] == ["call.1.1"]
 

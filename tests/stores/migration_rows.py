@@ -244,6 +244,14 @@ ROWS: dict[str, dict[str, str]] = {
             """UPDATE turns SET labels = '[{"kind": "document", "id": "m", "name": "a.pdf"}]';"""
             "UPDATE messages SET attached = '{a.pdf}';"
         ),
+        "0014-policies": "\n".join(
+            (
+                "INSERT INTO action_policies (tenant, version, rules, egress, approval_seconds, changed_by) "
+                "VALUES ('acme', 1, '[]', '{example.org}', 3600, 'root');",
+                "INSERT INTO approval_grants (id, tenant, user_id, approval_id, tool, effect, kinds, host, created_by) "
+                f"VALUES ({_id(5)}, 'acme', 'ann', {_id(6)}, 'http_fetch', 'outbound', '{{document}}', 'example.org', 'ann');",
+            )
+        ),
     },
 }
 """By service and migration, in their order."""

@@ -4,16 +4,32 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 
-from phronesis_contracts import NotFound, Principal, Risk, ServiceError, TurnEnded
-from phronesis_contracts.approvals import AnswerApproval, ApprovalAnswered, ApprovalRef, ApprovalStatus, Decision, ListApprovals
+from phronesis_contracts import BadRequest, NotFound, Principal, Risk, ServiceError, TurnEnded
+from phronesis_contracts.approvals import (
+    AnswerApproval,
+    ApprovalAnswered,
+    ApprovalRef,
+    ApprovalScope,
+    ApprovalStatus,
+    Decision,
+    Grant,
+    GrantRef,
+    ListApprovals,
+    ListGrants,
+    UnknownGrant,
+)
 from phronesis_contracts.constitution.writes import DeleteConstitutionNode
+from phronesis_contracts.media import HttpFetch
 from phronesis_contracts.orchestrator import ListConversations, TurnStatus
+from phronesis_contracts.origins import Label, OriginKind
+from phronesis_contracts.tools import Effect
 from phronesis_orchestrator.approvals.policy import LIFETIME, ApprovalRequest, judge, request_approval
 from phronesis_orchestrator.approvals.store import PostgresApprovals
 from phronesis_orchestrator.conversations.store import PostgresConversations
@@ -109,6 +125,11 @@ async def test_an_approval_tells_what_is_to_be_done(turns: PostgresTurns, approv
         "risk": Risk.HIGH.name.lower(),
         "irreversible": True,
         "reason": "HIGH — node.delete.v1 is irreversible",
+        "effect": Effect.WRITE,
+        "because": (),
+        "host": "",
+        "scopes": (ApprovalScope.ONCE,),
+        "scope": ApprovalScope.ONCE,
         "status": ApprovalStatus.PENDING,
         "answered_at": None,
         "answered_by": None,
@@ -261,20 +282,31 @@ async def test_an_id_that_nobody_has_is_unknown(turns: PostgresTurns, approvals:
         await approvals.answer(someone(), AnswerApproval(approval_id=id, decision=Decision.APPROVE))
 
 
-async def test_an_approval_that_ran_out_ends_its_turn_typed_with_its_news(
+async def test_a_turn_whose_approval_ran_out_goes_on_and_the_call_finds_that(
     database: Database, turns: PostgresTurns, approvals: PostgresApprovals
 ) -> None:
     who, claim, asks = await waiting(turns, approvals)
-    assert await approvals.expire(10) == []
+    assert await approvals.expire(10) == 0
     await run_out(database, who, asks)
-    (over,) = await approvals.expire(10)
-    assert (over.who, over.turn_id, over.conversation_id) == (who, claim.turn_id, claim.conversation_id)
-    turn = await turns.get(who, claim.turn_id)
-    assert turn.problem is not None
-    assert (turn.status, turn.problem.code) == (TurnStatus.FAILED, "approval_expired")
+    assert (await approvals.expire(10), await approvals.expire(10)) == (1, 0)
     assert (await approvals.approval(who, ApprovalRef(approval_id=asks.approval_id))).status is ApprovalStatus.EXPIRED
-    assert [claim.turn_id in one for one in await news(database, who, "turn.ended")] == [True]
-    assert await approvals.expire(10) == await turns.claim("w1", 10, LEASE) == []
+    again = await claimed(turns)
+    found = await approvals.answered(again, asks.approval_id)
+    assert (again.turn_id, again.expired, found and found.status) == (claim.turn_id, False, ApprovalStatus.EXPIRED)
+    assert await news(database, who, "turn.ended") == []
+
+
+async def test_a_turn_whose_approval_ran_out_comes_behind_those_that_went_on_without_it(
+    database: Database, turns: PostgresTurns, approvals: PostgresApprovals
+) -> None:
+    who, claim, asks = await waiting(turns, approvals, text="first")
+    await turns.accept(new(who, claim.conversation_id, text="second"), 100)
+    await run_out(database, who, asks)
+    assert await approvals.expire(10) == 1
+    second = await claimed(turns)
+    assert (second.request.text, await turns.claim("w2", 10, LEASE)) == ("second", [])
+    await turns.end(second, completed(second))
+    assert (await claimed(turns)).turn_id == claim.turn_id
 
 
 async def test_an_answer_after_the_time_is_too_late_though_nobody_swept_yet(
@@ -302,12 +334,10 @@ async def test_an_answer_the_sweep_and_a_cancellation_at_once_leave_one_of_them(
         turn = await turns.get(who, claim.turn_id)
         status = (await approvals.approval(who, ApprovalRef(approval_id=asks.approval_id))).status
         ends.add((turn.status, status))
-        if turn.status is TurnStatus.QUEUED:
-            await turns.cancel(who, claim.turn_id)
     assert ends <= {
         (TurnStatus.CANCELLED, ApprovalStatus.CANCELLED),
         (TurnStatus.CANCELLED, ApprovalStatus.GRANTED),
-        (TurnStatus.FAILED, ApprovalStatus.EXPIRED),
+        (TurnStatus.CANCELLED, ApprovalStatus.EXPIRED),
     }
 
 
@@ -375,3 +405,180 @@ async def test_an_approval_is_a_row_of_its_tenant(
         assert await connection.fetchval(count) == 0
     async with database.connection(EVERY_TENANT) as connection:
         assert await connection.fetchval(f"{count} WHERE tenant = $1", who.tenant) == 1
+
+
+INVOICE = Label(kind=OriginKind.DOCUMENT, id="m1", name="invoice.pdf")
+PAGE = Label(kind=OriginKind.WEB, name="https://shop.example/prices")
+DOCUMENT, WEB = frozenset({OriginKind.DOCUMENT}), frozenset({OriginKind.WEB})
+
+
+async def fetching(
+    turns: PostgresTurns, approvals: PostgresApprovals, *because: Label, who: Principal | None = None, **more: Any
+) -> tuple[Principal, Claim, ApprovalRequest]:
+    """A turn that waits to read a page because of texts that are not its user's."""
+    who = who or someone()
+    await turns.accept(new(who), 100)
+    claim = await claimed(turns)
+    request = HttpFetch(url="https://shop.example/prices?id=7")
+    verdict = judge("http_fetch", {"url": request.url})
+    asks = request_approval(
+        claim.turn_id, "call.1.1", verdict, request, effect=Effect.OUTBOUND, because=because or (INVOICE,), **more
+    )
+    await approvals.wait(claim, asks)
+    return who, claim, asks
+
+
+def for_more(asks: ApprovalRequest, scope: ApprovalScope) -> AnswerApproval:
+    return AnswerApproval(approval_id=asks.approval_id, decision=Decision.APPROVE, scope=scope)
+
+
+async def grants_of(approvals: PostgresApprovals, who: Principal, *, revoked: bool = False) -> tuple[Grant, ...]:
+    return (await approvals.grants(who, ListGrants(revoked=revoked))).grants
+
+
+async def test_an_approval_tells_because_of_which_texts_it_is_asked_and_where_data_would_go(
+    turns: PostgresTurns, approvals: PostgresApprovals
+) -> None:
+    who, _, asks = await fetching(turns, approvals, INVOICE, PAGE, seconds=3600.0)
+    found = await approvals.approval(who, ApprovalRef(approval_id=asks.approval_id))
+    assert (found.effect, found.because, found.host) == (Effect.OUTBOUND, (INVOICE, PAGE), "shop.example")
+    assert (found.scopes, found.expires_at - found.created_at) == (tuple(ApprovalScope), timedelta(hours=1))
+
+
+@pytest.mark.parametrize("scope", ApprovalScope)
+async def test_a_consent_covers_later_calls_as_far_as_its_scope_goes(
+    turns: PostgresTurns, approvals: PostgresApprovals, scope: ApprovalScope
+) -> None:
+    who, claim, asks = await fetching(turns, approvals)
+    answer = await approvals.answer(who, for_more(asks, scope))
+    here = await approvals.granted(claim, "http_fetch", DOCUMENT, "shop.example")
+    elsewhere = await approvals.granted(replace(claim, conversation_id=str(uuid4())), "http_fetch", DOCUMENT, "shop.example")
+    assert (answer.scope, here, elsewhere) == (scope, scope is not ApprovalScope.ONCE, scope is ApprovalScope.RULE)
+
+
+async def test_a_consent_covers_no_call_that_differs_in_what_the_person_saw(
+    turns: PostgresTurns, approvals: PostgresApprovals
+) -> None:
+    who, claim, asks = await fetching(turns, approvals, INVOICE, PAGE)
+    await approvals.answer(who, for_more(asks, ApprovalScope.RULE))
+
+    async def covered(tool: str = "http_fetch", kinds: frozenset[OriginKind] = DOCUMENT, host: str = "shop.example") -> bool:
+        return await approvals.granted(claim, tool, kinds, host)
+
+    assert [await covered(), await covered(kinds=WEB), await covered(kinds=DOCUMENT | WEB)] == [True] * 3
+    others = [
+        await covered(kinds=DOCUMENT | {OriginKind.OUTSIDE}),
+        await covered(kinds=frozenset()),
+        await covered("keep_memory"),
+        await covered(host="evil.example"),
+        await covered(host="evil.example,shop.example"),
+        await covered(host=""),
+    ]
+    assert others == [False] * len(others)
+    stranger = replace(claim, who=Principal(tenant=who.tenant, user="bob"))
+    assert not await approvals.granted(stranger, "http_fetch", DOCUMENT, "shop.example")
+    foreign = replace(claim, who=Principal(tenant="another", user=who.user))
+    assert not await approvals.granted(foreign, "http_fetch", DOCUMENT, "shop.example")
+
+
+@pytest.mark.parametrize("scope", [ApprovalScope.CONVERSATION, ApprovalScope.RULE])
+async def test_what_cannot_be_undone_is_allowed_once_alone(
+    turns: PostgresTurns, approvals: PostgresApprovals, scope: ApprovalScope
+) -> None:
+    who, claim, asks = await waiting(turns, approvals)
+    with pytest.raises(BadRequest) as refused:
+        await approvals.answer(who, for_more(asks, scope))
+    assert (refused.value.field, (await turns.get(who, claim.turn_id)).status) == ("scope", TurnStatus.WAITING)
+    assert await grants_of(approvals, who) == ()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"irreversible": True}, {"risk": Risk.HIGH}, {"breaks": ("gr-safety",)}],
+    ids=str,
+)
+async def test_no_consent_for_more_is_taken_for_what_is_risky_whatever_it_depends_on(
+    turns: PostgresTurns, approvals: PostgresApprovals, changed: dict[str, Any]
+) -> None:
+    who = someone()
+    await turns.accept(new(who), 100)
+    claim = await claimed(turns)
+    verdict = replace(judge("http_fetch", {}), **changed)
+    asks = request_approval(claim.turn_id, "s", verdict, HttpFetch(url="https://shop.example/"), because=(INVOICE,))
+    await approvals.wait(claim, asks)
+    with pytest.raises(BadRequest):
+        await approvals.answer(who, for_more(asks, ApprovalScope.CONVERSATION))
+
+
+async def test_a_refusal_is_of_the_very_call_whatever_scope_is_said_with_it(
+    turns: PostgresTurns, approvals: PostgresApprovals
+) -> None:
+    who, _, asks = await fetching(turns, approvals)
+    refusal = AnswerApproval(approval_id=asks.approval_id, decision=Decision.REFUSE, scope=ApprovalScope.RULE)
+    assert (await approvals.answer(who, refusal)).scope is ApprovalScope.ONCE
+    assert await grants_of(approvals, who) == ()
+
+
+async def test_a_repeat_with_the_same_scope_makes_one_grant_and_another_scope_is_another_answer(
+    turns: PostgresTurns, approvals: PostgresApprovals
+) -> None:
+    who, claim, asks = await fetching(turns, approvals)
+    first = await approvals.answer(who, for_more(asks, ApprovalScope.CONVERSATION))
+    assert await approvals.answer(who, for_more(asks, ApprovalScope.CONVERSATION)) == first
+    with pytest.raises(ApprovalAnswered, match="granted for conversation"):
+        await approvals.answer(who, for_more(asks, ApprovalScope.RULE))
+    (grant,) = await grants_of(approvals, who)
+    assert grant.model_dump(exclude={"grant_id", "created_at"}) == {
+        "approval_id": asks.approval_id,
+        "user": who.user,
+        "conversation_id": claim.conversation_id,
+        "tool": "http_fetch",
+        "effect": Effect.OUTBOUND,
+        "kinds": (OriginKind.DOCUMENT,),
+        "host": "shop.example",
+        "created_by": who.user,
+        "revoked_at": None,
+        "revoked_by": None,
+    }
+
+
+async def test_a_grant_that_is_taken_back_covers_nothing_more(
+    database: Database, turns: PostgresTurns, approvals: PostgresApprovals
+) -> None:
+    who, claim, asks = await fetching(turns, approvals)
+    await approvals.answer(who, for_more(asks, ApprovalScope.RULE))
+    (grant,) = await grants_of(approvals, who)
+    boss = Principal(tenant=who.tenant, user="boss", **Persona.ADMIN.rights)
+    revoked = await approvals.revoke(who, GrantRef(grant_id=grant.grant_id))
+    assert await approvals.revoke(boss, GrantRef(grant_id=grant.grant_id)) == revoked
+    assert (revoked.revoked_by, await grants_of(approvals, who)) == (who.user, ())
+    assert await grants_of(approvals, boss, revoked=True) == (revoked,)
+    assert not await approvals.granted(claim, "http_fetch", DOCUMENT, "shop.example")
+    assert ["approval_grant.revoke" in one for one in await news(database, who, "audited")] == [False, False, True]
+
+
+@pytest.mark.parametrize("stranger", [Principal(tenant="x", user="u", **Persona.ADMIN.rights), None])
+async def test_a_grant_is_seen_and_taken_back_by_its_user_and_admins_alone(
+    turns: PostgresTurns, approvals: PostgresApprovals, stranger: Principal | None
+) -> None:
+    who, _, asks = await fetching(turns, approvals)
+    await approvals.answer(who, for_more(asks, ApprovalScope.RULE))
+    (grant,) = await grants_of(approvals, who)
+    other = stranger or Principal(tenant=who.tenant, user="bob")
+    assert await grants_of(approvals, other) == ()
+    for id in (grant.grant_id, "no-uuid"):
+        with pytest.raises(UnknownGrant):
+            await approvals.revoke(other, GrantRef(grant_id=id))
+
+
+async def test_a_deleted_conversation_takes_its_grants_along(
+    database: Database, turns: PostgresTurns, approvals: PostgresApprovals
+) -> None:
+    who, claim, asks = await fetching(turns, approvals)
+    await approvals.answer(who, for_more(asks, ApprovalScope.CONVERSATION))
+    running = await claimed(turns)
+    await turns.end(running, completed(running))
+    _, _, again = await fetching(turns, approvals, who=who)
+    await approvals.answer(who, for_more(again, ApprovalScope.RULE))
+    await PostgresConversations(database).delete(who, claim.conversation_id)
+    assert [grant.conversation_id for grant in await grants_of(approvals, who, revoked=True)] == [None]

@@ -13,6 +13,7 @@ _GREETING = re.compile(r"\W*(?:hi|hello|hey|thanks|thank you|good (?:morning|eve
 _STANCE = re.compile(r"\bin the stance (\w+)")
 _TIER = re.compile(r"\btier (flash|haiku|sonnet|quality)\b")
 _OF_TASKS = {"plan": "decompose", "replan": "decompose", "report": "task_report"}
+_NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _SMALL = frozenset("a an and are for how in is it of on or the to was what when which who why does do".split())
 
 
@@ -124,4 +125,5 @@ def _wished(message: str, tools: str) -> str:
     wanted = [
         name for name in named if said & set(re.findall(r"[a-z]{3,}", name.lower())) and not message.rstrip().endswith("?")
     ]
-    return json.dumps({"calls": [{"tool": name, "arguments": {}} for name in wanted]})
+    figures = [number for number, word in enumerate(_NUMBERS) if word in said]
+    return json.dumps({"calls": [{"tool": name, "arguments": {"figures": figures} if figures else {}} for name in wanted]})

@@ -116,6 +116,17 @@ class Approvals(_Resource):
     list = _calls(turns.list_approvals)
     get = _calls(turns.get_approval)
     answer = _calls(turns.answer_approval)
+    grants = _calls(turns.list_grants)
+    revoke = _calls(turns.revoke_grant)
+
+
+class ActionPolicies(_Resource):
+    """What agents may do because of texts that are not the user's; a tenant's admins set it."""
+
+    get = _calls(turns.get_action_policy)
+    versions = _calls(turns.list_action_policies)
+    set = _calls(turns.set_action_policy)
+    restore = _calls(turns.restore_action_policy)
 
 
 class Tasks(_Resource):
@@ -246,6 +257,7 @@ class AsyncClient:
         self.turns = Turns(connection)
         self.tasks = Tasks(connection)
         self.approvals = Approvals(connection)
+        self.action_policy = ActionPolicies(connection)
         self.media = MediaFiles(connection)
         self.tools = Tools(connection)
         self.agents = Agents(connection)

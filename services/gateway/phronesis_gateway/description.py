@@ -64,7 +64,7 @@ _TAGS = {
     "media": "Files that messages name.",
     "profile": "What is known of the caller.",
     "tasks": "Goals that are worked on in the background.",
-    "approvals": "Calls of tools that wait for a person.",
+    "approvals": "Calls of tools that wait for a person, and the policy that says which.",
     "agents": "Packaged agents, and those of a tenant's own.",
     "tools": "The tools of the catalog, called directly.",
     "mcp-servers": "Outside MCP servers, whose tools agents may call.",

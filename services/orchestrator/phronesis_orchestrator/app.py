@@ -16,6 +16,7 @@ from phronesis_postgres import Database
 from .agents.cognition.state import Cognition
 from .approvals.handlers import serve_approvals
 from .approvals.store import PostgresApprovals
+from .approvals.tenant_policy import PolicyCache, PostgresPolicies, serve_policies
 from .conversations.erasing import serve_erasing
 from .conversations.handlers import ConversationHandlers, serve_conversations
 from .conversations.store import PostgresConversations
@@ -53,6 +54,7 @@ class Stores:
     turns: PostgresTurns
     journal: PostgresJournal
     approvals: PostgresApprovals
+    policies: PostgresPolicies
     conversations: PostgresConversations
     ledger: PostgresLedger
     traces: PostgresTraces
@@ -69,6 +71,7 @@ def open_stores(database: Database) -> Stores:
         turns=PostgresTurns(database),
         journal=PostgresJournal(database),
         approvals=PostgresApprovals(database),
+        policies=PostgresPolicies(database),
         conversations=PostgresConversations(database),
         ledger=PostgresLedger(database),
         traces=PostgresTraces(database),
@@ -110,7 +113,7 @@ async def build(
     neighbours, turns, progress = BusNeighbours(bus, of_models.optional_calls), stores.turns, progress_on(bus)
     cognition = cognition or Cognition()
 
-    budgets = Budgets(stores.ledger)
+    budgets, policies = Budgets(stores.ledger), PolicyCache(stores.policies.in_force)
     vocabularies = Vocabularies(neighbours)
     services = TurnServices(
         turns=turns,
@@ -124,6 +127,7 @@ async def build(
         ended=relay.wake,
         ledger=budgets,
         approvals=stores.approvals,
+        load_policy=policies.load,
         cognition=cognition,
         vocabularies=vocabularies,
         background=Background(stores.tasks, RememberedStrategies(neighbours)),
@@ -162,11 +166,12 @@ async def build(
     await serve_conversations(bus, ConversationHandlers(stores.conversations, progress, cancelled))
     await serve_erasing(bus, stores.database, cancelled, cognition.pasts.drop)
     await serve_tasks(bus, stores.tasks, handlers)
-    await serve_approvals(bus, stores.approvals, progress, resumed)
+    await serve_approvals(bus, stores.approvals, resumed)
+    await serve_policies(bus, stores.policies, policies, relay.wake)
     await serve_ledger(bus, stores.ledger, budgets, relay.wake)
     await serve_models(bus, reasoner, of_models)
     await serve_agents(bus, neighbours, reasoner)
-    replay = build_replay_runner(reasoner, settings, bus.tracing, budgets, vocabularies)
+    replay = build_replay_runner(reasoner, settings, bus.tracing, budgets, vocabularies, policies.load)
     await serve_traces(bus, TraceHandlers(stores.traces, stores.ledger, neighbours, replay))
     own_model = of_models.groq_api_key is not None or of_models.model_url is not None
     model_window = of_models.context_tokens if own_model else None

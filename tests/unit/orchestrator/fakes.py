@@ -16,6 +16,7 @@ from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.media import ExtractedText, Media, MediaKind
 from phronesis_contracts.memory import AugmentedMemoryContext, ContextItem, ItemKind
 from phronesis_contracts.orchestrator import Audited, ConversationRef, Directive, SubmitTurn, TurnProgress
+from phronesis_contracts.origins import OriginKind
 from phronesis_orchestrator.agents.cognition.state import Cognition
 from phronesis_orchestrator.approvals.policy import ApprovalAnswer, ApprovalRequest
 from phronesis_orchestrator.conversations.history import Past, PastMessage, PastTurn, Summary
@@ -164,6 +165,8 @@ class FakeTurns:
     """By the approval's id."""
     answers: dict[str, ApprovalAnswer] = field(default_factory=dict)
     recorded: list[Audited] = field(default_factory=list)
+    grants: list[tuple[str, frozenset[OriginKind], str]] = field(default_factory=list)
+    """Consents that cover later calls: the tool, the kinds of origins, the hosts."""
 
     async def end(self, claim: Claim, end: Completed | Failed) -> None:
         assert self.end_of is None, "a turn ends once"
@@ -174,6 +177,9 @@ class FakeTurns:
 
     async def answered(self, claim: Claim, approval_id: str) -> ApprovalAnswer | None:
         return self.answers.get(approval_id)
+
+    async def granted(self, claim: Claim, tool: str, kinds: frozenset[OriginKind], host: str) -> bool:
+        return bool(kinds) and any((tool, host) == (of, to) and kinds <= because for of, because, to in self.grants)
 
     async def record(self, claim: Claim, entry: Audited) -> None:
         self.recorded.append(entry)

@@ -1,14 +1,24 @@
-"""Calls about turns: messages and uploads, conversations, approvals and background tasks."""
+"""Calls about turns: messages and uploads, conversations, approvals with the policy of actions, and background tasks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from phronesis_contracts import TimedOut, TooLarge
-from phronesis_contracts.approvals import AnswerApproval, Approval, ApprovalStatus, Decision
+from phronesis_contracts.approvals import (
+    ActionRule,
+    AnswerApproval,
+    Approval,
+    ApprovalScope,
+    ApprovalStatus,
+    Decision,
+    Grant,
+    PolicyVersion,
+    SetActionPolicy,
+)
 from phronesis_contracts.deletions import Deletion
 from phronesis_contracts.media import MAX_UPLOAD, Media
 from phronesis_contracts.orchestrator import Conversation, ConversationPage, Reply, TaskBudget, Turn, TurnStatus
@@ -172,21 +182,110 @@ def get_approval(approval_id: str) -> Request[Approval]:
     return Request("GET", f"{APPROVALS}/{path_segment(approval_id, 'approval_id')}", Approval.model_validate, reads=True)
 
 
-def answer_approval(approval_id: str, decision: Decision | str, note: str = "") -> Request[Approval]:
+def answer_approval(
+    approval_id: str, decision: Decision | str, note: str = "", scope: ApprovalScope | str = ApprovalScope.ONCE
+) -> Request[Approval]:
     """Approve or refuse the call, and let its turn go on. The same answer again is harmless.
 
     Args:
         approval_id: the approval.
         decision: `approve` or `refuse`.
         note: at most 1000 characters said with it; of a refusal the agent is told it.
+        scope: `once`, `conversation` or `rule`: what it is approved for, of what the approval's `scopes` has.
 
     Raises:
         ApprovalAnswered: it was answered otherwise, ran out, or its turn was cancelled.
+        BadRequest: the call can be allowed once alone.
     """
-    answer = validate_message(AnswerApproval, {"approval_id": approval_id, "decision": decision, "note": note})
-    body = answer.model_dump(mode="json", include={"decision", "note"})
+    fields = {"approval_id": approval_id, "decision": decision, "note": note, "scope": scope}
+    body = validate_message(AnswerApproval, fields).model_dump(mode="json", include={"decision", "note", "scope"})
     path = f"{APPROVALS}/{path_segment(approval_id, 'approval_id')}"
     return Request("POST", path, Approval.model_validate, json=body, key=uuid4().hex)
+
+
+GRANTS = "/api/v1/approval-grants"
+
+
+def list_grants(revoked: bool = False, limit: int = 50) -> Request[tuple[Grant, ...]]:
+    """Consents that cover later calls: the caller's, newest first; an admin's are those of the tenant.
+
+    Args:
+        revoked: whether those that were taken back are listed too.
+        limit: 1 to 200.
+    """
+    params: dict[str, str | int | list[str] | None] = {"revoked": str(revoked).lower(), "limit": limit}
+    return Request("GET", GRANTS, parse_list(Grant, "grants"), params=params, reads=True)
+
+
+def revoke_grant(grant_id: str) -> Request[Grant]:
+    """Take a grant back: from now on its calls are asked about again. Raises `UnknownGrant`."""
+    return Request("DELETE", f"{GRANTS}/{path_segment(grant_id, 'grant_id')}", Grant.model_validate)
+
+
+ACTION_POLICY = "/api/v1/action-policy"
+
+
+def get_action_policy(version: int | None = None) -> Request[PolicyVersion]:
+    """What the tenant's agents may do because of texts that are not the user's.
+
+    Args:
+        version: an earlier version, for admins; the one in force where it is left out.
+    """
+    return Request("GET", ACTION_POLICY, PolicyVersion.model_validate, params={"version": version}, reads=True)
+
+
+def list_action_policies(limit: int = 20, before: int | None = None) -> Request[tuple[PolicyVersion, ...]]:
+    """The versions of the policy, newest first. For admins.
+
+    Args:
+        limit: 1 to 100.
+        before: only versions that are lower.
+    """
+    params: dict[str, str | int | list[str] | None] = {"limit": limit, "before": before}
+    return Request("GET", f"{ACTION_POLICY}/versions", parse_list(PolicyVersion, "versions"), params=params, reads=True)
+
+
+def set_action_policy(
+    replaces: int,
+    rules: Iterable[ActionRule | Mapping[str, str]] = (),
+    egress: Iterable[str] = (),
+    approval_seconds: float | None = None,
+    idempotency_key: str | None = None,
+) -> Request[PolicyVersion]:
+    """Set the policy, whole; what is left out is as the system comes with it. For admins.
+
+    Args:
+        replaces: number of the version that you looked at.
+        rules: what becomes of calls, by `origin` and `effect`: a `ruling` of `allow`, `ask` or `refuse`.
+        egress: hosts that agents may send data to unasked: `example.org`, or `*.example.org` with all below it.
+        approval_seconds: seconds that an approval waits for its answer.
+
+    Raises:
+        PolicyChanged: another version is in force by now.
+        BadRequest: it contradicts itself, or an entry names no host.
+    """
+    fields: dict[str, Any] = {"replaces": replaces, "rules": tuple(rules), "egress": tuple(listed(egress))}
+    fields |= {} if approval_seconds is None else {"approval_seconds": approval_seconds}
+    return _policy_request(fields, idempotency_key)
+
+
+def restore_action_policy(replaces: int, version: int, idempotency_key: str | None = None) -> Request[PolicyVersion]:
+    """Let an earlier version hold again, under a new number. For admins.
+
+    Args:
+        replaces: number of the version in force, as of `set_action_policy`.
+        version: the one to go back to; 0 is the one that the system comes with.
+
+    Raises:
+        PolicyChanged: another version is in force by now.
+        NotFound: there is no such version.
+    """
+    return _policy_request({"replaces": replaces, "restores": version}, idempotency_key)
+
+
+def _policy_request(fields: dict[str, Any], key: str | None) -> Request[PolicyVersion]:
+    body = validate_message(SetActionPolicy, fields).model_dump(mode="json", exclude_none=True)
+    return Request("PUT", ACTION_POLICY, PolicyVersion.model_validate, json=body, key=key or uuid4().hex)
 
 
 def submit_task(

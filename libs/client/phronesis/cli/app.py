@@ -135,7 +135,7 @@ SECTIONS = {
     "Remember": ("memory", "import", "remember", "recall", "forget", "profile"),
     "Data": ("load", "twin", "constitution", "backup", "restore", "forgotten", "export"),
     "Agents": ("agent", "instructions", "mcp"),
-    "Administer": ("keys", "user", "retention", "usage", "limits"),
+    "Administer": ("keys", "user", "retention", "usage", "limits", "policy"),
 }
 """The commands as the help lists them."""
 
@@ -189,6 +189,7 @@ app.add_typer(turns.app, name="turns")
 app.add_typer(tasks.app, name="tasks")
 app.stack_command("task")(tasks.task)
 app.add_typer(conversations.approvals_app, name="approvals")
+app.add_typer(conversations.policy_app, name="policy")
 app.add_typer(conversations.app, name="conversations")
 app.add_typer(account.profile_app, name="profile")
 facts.app.add_typer(facts.query_app)

@@ -1,4 +1,4 @@
-"""The routes of a person's own records: conversations and their deletion, approvals that agents wait for, and the profile."""
+"""The routes of a person's own records: conversations and their deletion, approvals with the policy of actions, the profile."""
 
 from __future__ import annotations
 
@@ -12,17 +12,32 @@ from starlette.responses import Response
 from phronesis_bus import Bus, ask
 from phronesis_contracts import BadRequest, Nothing
 from phronesis_contracts.approvals import (
+    ACTION_POLICY_GET,
+    ACTION_POLICY_LIST,
+    ACTION_POLICY_SET,
     APPROVAL_ANSWER,
     APPROVAL_GET,
     APPROVAL_LIST,
+    GRANT_LIST,
+    GRANT_REVOKE,
     MAX_NOTE,
     AnswerApproval,
     Approval,
     ApprovalRef,
     Approvals,
+    ApprovalScope,
     ApprovalStatus,
     Decision,
+    GetActionPolicy,
+    Grant,
+    GrantRef,
+    Grants,
     ListApprovals,
+    ListGrants,
+    ListPolicyVersions,
+    PolicyVersion,
+    PolicyVersions,
+    SetActionPolicy,
 )
 from phronesis_contracts.deletions import DeleteConversation, Deletion, DeletionRef
 from phronesis_contracts.memory import (
@@ -110,7 +125,8 @@ def conversations_router(authenticator: Authenticator, bus: Bus) -> APIRouter:
 
 
 ApprovalId = Annotated[str, Path(description="The approval's id."), ID_FORM]
-APPROVALS = "/api/v1/approvals"
+GrantId = Annotated[str, Path(description="The grant's id."), ID_FORM]
+APPROVALS, GRANTS, ACTION_POLICY = "/api/v1/approvals", "/api/v1/approval-grants", "/api/v1/action-policy"
 
 
 class AnswerGiven(BaseModel):
@@ -120,6 +136,8 @@ class AnswerGiven(BaseModel):
 
     decision: Decision
     """Whether the call may be made."""
+    scope: ApprovalScope = ApprovalScope.ONCE
+    """What the consent is for: `once`, or later calls like it too, as far as the approval's `scopes` has that."""
     note: str = Field(default="", max_length=MAX_NOTE)
     """What to say with it, up to 1,000 characters; after a refusal the agent is told it."""
 
@@ -152,10 +170,78 @@ def approvals_router(authenticator: Authenticator, bus: Bus) -> APIRouter:
     async def answer_approval(id: ApprovalId, given: AnswerGiven, who: Caller, key: IdempotencyKey) -> Response:
         """Approve or refuse a call.
 
-        Its turn goes on. The same answer again changes nothing, and another one is a 409.
+        Its turn goes on. The same answer again changes nothing, and another one is a 409. With a `scope` that the approval's
+        `scopes` has, later calls of the tool are allowed too, as long as they depend on the same kinds of origins and name the
+        same hosts.
         """
-        answer = AnswerApproval(approval_id=id, decision=given.decision, note=given.note)
+        answer = AnswerApproval(approval_id=id, decision=given.decision, scope=given.scope, note=given.note)
         return json_response(await ask(bus, who, APPROVAL_ANSWER, answer, key=scope_idempotency_key(who, key)))
+
+    @routes.get(GRANTS, responses=route_responses(Grants))
+    async def list_approval_grants(
+        who: Caller,
+        revoked: Annotated[bool, Query(description="Whether those that were taken back are listed too.")] = False,
+        limit: Annotated[int, Query(ge=1, le=200, description="Grants at most.")] = 50,
+    ) -> Response:
+        """List grants.
+
+        Consents that cover later calls. The caller's, newest first; an administrator sees those of the tenant.
+        """
+        return json_response(await ask(bus, who, GRANT_LIST, ListGrants(revoked=revoked, limit=limit)))
+
+    @routes.delete(GRANTS + "/{id}", responses=route_responses(Grant))
+    async def revoke_approval_grant(id: GrantId, who: Caller) -> Response:
+        """Take a grant back.
+
+        From now on its calls are asked about again; what it let through is done. A second time changes nothing.
+        """
+        return json_response(await ask(bus, who, GRANT_REVOKE, GrantRef(grant_id=id)))
+
+    return routes
+
+
+class ActionPolicyGiven(SetActionPolicy, defer_build=False):  # a body of a route: FastAPI wants it complete
+    """A policy of actions, whole."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+def action_policy_router(authenticator: Authenticator, bus: Bus) -> APIRouter:
+    """The routes. No other face has them: no agent reads what holds it back, or changes it."""
+    routes = APIRouter(route_class=authenticated_route(authenticator), responses=PROBLEMS, tags=["approvals"])
+
+    @routes.get(ACTION_POLICY, responses=route_responses(PolicyVersion))
+    async def get_action_policy(
+        who: Caller,
+        version: Annotated[int | None, Query(ge=0, le=2**31 - 1, description="An earlier version; for administrators.")] = None,
+    ) -> Response:
+        """Get the policy of actions.
+
+        What the tenant's agents may do because of texts that are not the user's. Version 0 is the one that the system comes
+        with.
+        """
+        return json_response(await ask(bus, who, ACTION_POLICY_GET, GetActionPolicy(version=version)))
+
+    @routes.put(ACTION_POLICY, responses=route_responses(PolicyVersion))
+    async def set_action_policy(given: ActionPolicyGiven, who: Caller, key: IdempotencyKey) -> Response:
+        """Set the policy of actions.
+
+        Whole: what is left out is as the system comes with it. `replaces` is the version that you looked at, and another one by
+        now is a 409. With `restores` alone an earlier version holds again, under a new number. For administrators.
+        """
+        return json_response(await ask(bus, who, ACTION_POLICY_SET, given, key=scope_idempotency_key(who, key)))
+
+    @routes.get(ACTION_POLICY + "/versions", responses=route_responses(PolicyVersions))
+    async def list_action_policy_versions(
+        who: Caller,
+        limit: Annotated[int, Query(ge=1, le=100, description="Versions at most.")] = 20,
+        before: Annotated[int | None, Query(ge=1, le=2**31 - 1, description="Only versions that are lower.")] = None,
+    ) -> Response:
+        """List the versions of the policy of actions.
+
+        Newest first, with who set them and when. For administrators.
+        """
+        return json_response(await ask(bus, who, ACTION_POLICY_LIST, ListPolicyVersions(limit=limit, before=before)))
 
     return routes
 

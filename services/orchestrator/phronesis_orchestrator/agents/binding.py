@@ -18,7 +18,6 @@ from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
 from phronesis_contracts import Effect, Label, Message, OriginKind, ServiceError, Tool, merge_labels, untrusted
-from phronesis_contracts.approvals import ActionPolicy
 from phronesis_contracts.media import HttpFetched
 from phronesis_contracts.tools import schema_of_input
 
@@ -111,16 +110,6 @@ def normalise(text: str) -> str:
     """A text without what tricks the eye: compatible forms are one, and signs without width are gone."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     return "".join(sign for sign in folded if unicodedata.category(sign) != "Cf")
-
-
-def is_named(url: str, said: str, policy: ActionPolicy) -> bool:
-    """Whether the user named the host of an address in their own words, or the tenant lets data go there."""
-    try:
-        host = (urlsplit(url).hostname or "").rstrip(".").encode("idna").decode()
-    except (UnicodeError, ValueError):
-        return False
-    listed = any(host == one or (one.startswith("*.") and host.endswith(one[1:])) for one in policy.egress)
-    return bool(host) and (listed or host in normalise(said))
 
 
 def effect_of(tool: Tool[Any, Any]) -> Effect:

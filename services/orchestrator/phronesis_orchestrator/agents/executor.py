@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
 from typing import Any, Protocol
-from urllib.parse import urlsplit
 
 from phronesis_bus import audit_entry
 from phronesis_contracts import Effect, Internal, Label, Message, Risk, ServiceError, TimedOut, Tool
@@ -23,6 +22,7 @@ from phronesis_contracts.constitution.writes import NodeWrite
 from phronesis_contracts.media import HttpFetch
 from phronesis_contracts.orchestrator import MAX_DETAIL, ToolOutcome
 
+from ..approvals.egress import allowed_host, host_of
 from ..approvals.policy import (
     TABLE,
     NotAllowed,
@@ -32,6 +32,7 @@ from ..approvals.policy import (
     Waiting,
     build_table,
     call_arguments,
+    describe_call,
     judge,
     missing_approval,
     request_approval,
@@ -39,7 +40,7 @@ from ..approvals.policy import (
 from ..models.reasoner import CallResult, Move, ToolCall
 from ..outside_tools.schemas import OutsideArguments
 from ..turns.execution import TurnRun, await_store
-from .binding import ask_wishes, effect_of, is_named, labels_of, outside_label
+from .binding import ask_wishes, effect_of, labels_of, outside_label
 from .cognition.state import measure_tool
 from .tools import Admitted, Gate, NotAdmitted, Toolbox
 
@@ -149,12 +150,13 @@ class ToolExecutor:
         made = iter(_raise_or_list(await asyncio.gather(*steps, return_exceptions=True)))
         return tuple([(one if isinstance(one, CallOutcome) else await self._settle(one, next(made))).result for one in plan])
 
-    async def call(self, step: str, call: ToolCall) -> CallOutcome:
+    async def call(self, step: str, call: ToolCall, *, ours: bool = False) -> CallOutcome:
         """Make one call; what goes wrong with it is its outcome.
 
         Args:
             step: name of the journalled step, unique in the turn.
             call: as the model wrote it.
+            ours: whether the program makes the call whatever was read, as the report of a task is kept.
 
         Raises:
             Waiting: it needs a person.
@@ -162,7 +164,7 @@ class ToolExecutor:
         admitted = self._admit(call)
         if isinstance(admitted, CallOutcome):
             return admitted
-        read = await self._read_so_far(f"wishes.{step}", [admitted])
+        read = () if ours else await self._read_so_far(f"wishes.{step}", [admitted])
         return await self._settle(admitted, await self._execute(step, admitted, read))
 
     async def _read_so_far(self, step: str, calls: Sequence[Admitted]) -> tuple[Label, ...]:
@@ -237,14 +239,15 @@ class ToolExecutor:
         if rulings and not origins.draws(tool, arguments):
             ruling = Ruling.REFUSE if Ruling.REFUSE in rulings else Ruling.ASK
             return replace(verdict, ruling=ruling, effect=effect, because=because)
-        if (
-            isinstance(request, HttpFetch)
-            and origins.gives_away(request.url)
-            and not is_named(request.url, origins.said, policy)
-        ):
-            host = urlsplit(request.url).hostname or request.url[:_NAME]
+        if isinstance(request, HttpFetch) and self._sends(request.url):
+            host = host_of(request.url) or "an address without a clear host"
             return replace(verdict, ruling=Ruling.ASK, effect=effect, gives_away=host)
         return replace(verdict, effect=effect)
+
+    def _sends(self, url: str) -> bool:
+        """Whether an address would tell a host that nobody named something that the user did not say."""
+        origins = self._running.origins
+        return origins.gives_away(url) and not allowed_host(url, origins.said, self._running.policy)
 
     async def _refusal(self, step: str, verdict: Verdict, request: Message) -> ServiceError | None:
         """Why a call is not made; `None` where it may be. Raises `Waiting`."""
@@ -252,10 +255,16 @@ class ToolExecutor:
             return None
         if verdict.ruling is Ruling.REFUSE:
             return await self._deny(verdict, NotAllowed(verdict.reason))
-        question = request_approval(self._running.claim.turn_id, step, verdict, request)
+        seconds = self._running.policy.approval_seconds
+        question = request_approval(
+            self._running.claim.turn_id, step, verdict, request, effect=verdict.effect, because=verdict.because, seconds=seconds
+        )
         approvals = self._running.approvals
         if approvals is None:
             return await self._deny(verdict, NotAllowed("nobody can be asked for an approval here"))
+        kinds = frozenset(label.kind for label in verdict.because)
+        if question.grantable and await await_store(approvals.granted(self._running.claim, verdict.tool, kinds, question.host)):
+            return None
         found = await await_store(approvals.answered(self._running.claim, question.approval_id))
         if found is None or found.status is ApprovalStatus.PENDING:
             raise Waiting(question)
@@ -284,7 +293,8 @@ class ToolExecutor:
     async def _call_owner(self, step: str, tool: Tool[Any, Any], admitted: Admitted, verdict: Verdict) -> dict[str, Any]:
         claim = self._running.claim
         if verdict.recorded:
-            await self._record(verdict, {"step": step})
+            said = describe_call(admitted.request, verdict.effect, verdict.because) if verdict.because else {}
+            await self._record(verdict, {"step": step, **said})
         began = perf_counter()
         key = f"{claim.turn_id}/{step}" if tool.risk > Risk.READ or issubclass(tool.rpc.input, OutsideArguments) else None
         try:

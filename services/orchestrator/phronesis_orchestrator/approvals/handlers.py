@@ -12,15 +12,19 @@ from phronesis_contracts.approvals import (
     APPROVAL_ANSWER,
     APPROVAL_GET,
     APPROVAL_LIST,
+    GRANT_LIST,
+    GRANT_REVOKE,
     AnswerApproval,
     Approval,
     ApprovalRef,
     Approvals,
+    Grant,
+    GrantRef,
+    Grants,
     ListApprovals,
+    ListGrants,
 )
-from phronesis_contracts.orchestrator import TurnProgress
 
-from ..turns.ports import ShowProgress
 from .store import PostgresApprovals
 
 log = logging.getLogger(__name__)
@@ -28,7 +32,7 @@ log = logging.getLogger(__name__)
 SWEEP = 5.0
 """Seconds between two looks for approvals that ran out."""
 _BATCH = 100
-"""Turns that one look ends."""
+"""Turns that one look puts back."""
 
 
 class ApprovalHandlers:
@@ -52,14 +56,25 @@ class ApprovalHandlers:
         self._resumed()
         return approval
 
+    async def grants(self, call: Call, request: ListGrants) -> Grants:
+        return await self._approvals.grants(call.who, request)
 
-async def serve_approvals(bus: Bus, approvals: PostgresApprovals, progress: ShowProgress, resumed: Callable[[], None]) -> None:
-    """Wire them to the bus. `resumed`: called when a turn goes on or ends, to wake a worker and the relay of news."""
+    async def revoke(self, call: Call, request: GrantRef) -> Grant:
+        """Take a grant back. Raises `Forbidden` where it is an outside system that asks."""
+        if call.who.inbox is not None:
+            raise Forbidden("a grant is taken back by a person, and by no system on the bus")
+        return await self._approvals.revoke(call.who, request)
+
+
+async def serve_approvals(bus: Bus, approvals: PostgresApprovals, resumed: Callable[[], None]) -> None:
+    """Wire them to the bus. `resumed`: called when a turn goes on, to wake a worker and the relay of news."""
     handlers = ApprovalHandlers(approvals, resumed)
     await serve(bus, APPROVAL_GET, handlers.approval)
     await serve(bus, APPROVAL_LIST, handlers.approvals)
     await serve(bus, APPROVAL_ANSWER, handlers.answer)
-    sweeping = asyncio.create_task(_sweep(approvals, progress, resumed), name="approvals-sweep")
+    await serve(bus, GRANT_LIST, handlers.grants)
+    await serve(bus, GRANT_REVOKE, handlers.revoke)
+    sweeping = asyncio.create_task(_sweep(approvals, resumed), name="approvals-sweep")
 
     async def stop() -> None:
         sweeping.cancel()
@@ -68,24 +83,18 @@ async def serve_approvals(bus: Bus, approvals: PostgresApprovals, progress: Show
     bus.on_stop(stop)
 
 
-async def _sweep(approvals: PostgresApprovals, progress: ShowProgress, ended: Callable[[], None]) -> None:
+async def _sweep(approvals: PostgresApprovals, resumed: Callable[[], None]) -> None:
     while True:
         try:
             over = await approvals.expire(_BATCH)
         except ServiceError as error:
             log.warning("approvals could not be looked through: %s", error.code)
-            over = []
+            over = 0
         except Exception:
             # The loop may not end: approvals would never run out.
             log.exception("looking through approvals failed")
-            over = []
+            over = 0
         if over:
-            ended()
-        for turn in over:
-            line = TurnProgress(turn_id=turn.turn_id, kind="ended", conversation_id=turn.conversation_id)
-            try:
-                await progress(turn.who, line)
-            except ServiceError as error:
-                log.warning("the end of a turn could not be shown: %s", error.code)
-        if len(over) < _BATCH:
+            resumed()
+        if over < _BATCH:
             await asyncio.sleep(SWEEP)

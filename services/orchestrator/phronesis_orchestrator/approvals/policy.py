@@ -15,12 +15,15 @@ from typing import Any, Protocol
 from uuid import UUID, uuid5
 
 from phronesis_bus import mask
-from phronesis_contracts import Effect, Forbidden, Label, Message, OriginKind, Principal, Risk, ServiceError
-from phronesis_contracts.approvals import ApprovalExpired, ApprovalRefused, ApprovalStatus, Ruling
+from phronesis_contracts import Forbidden, Message, Principal, Risk, ServiceError
+from phronesis_contracts.approvals import ActionPolicy, ApprovalExpired, ApprovalRefused, ApprovalStatus, Ruling
 from phronesis_contracts.catalog import TOOLS
 from phronesis_contracts.orchestrator import Audited, TurnProgress
+from phronesis_contracts.origins import Label, OriginKind
+from phronesis_contracts.tools import Effect
 
 from ..turns.turn import Claim
+from .egress import call_host
 
 SAFE_READONLY = frozenset({"memory_query"})
 """Tools that read the caller's own memory alone: no narrowing of an agent's tools removes them."""
@@ -162,8 +165,8 @@ def _ruling(row: RiskRow) -> Ruling:
     return Ruling.ASK if row.irreversible or row.risk >= Risk.HIGH else Ruling.ALLOW
 
 
-LIFETIME = 7 * 24 * 3600.0
-"""Seconds that an approval waits for its answer."""
+LIFETIME = ActionPolicy().approval_seconds
+"""Seconds that an approval waits for its answer, where the tenant's policy says nothing else."""
 LEFT = 60.0
 """Seconds that a turn has at least from its answer on, however late it asked."""
 _APPROVALS = UUID("9b7a1a52-1c0c-5d38-8f0e-6d2f4f3a7c11")
@@ -180,6 +183,18 @@ class ApprovalRequest:
     """As a person is shown them: secrets masked."""
     digest: str
     """Hash of the exact call."""
+    effect: Effect = Effect.WRITE
+    because: tuple[Label, ...] = ()
+    """The untrusted texts that the call depends on; none where its risk alone is the reason."""
+    host: str = ""
+    """The hosts of all addresses in the arguments, as `call_host` says them."""
+    seconds: float = LIFETIME
+    """Seconds that it waits for its answer."""
+
+    @property
+    def grantable(self) -> bool:
+        """Whether the answer may cover later calls too."""
+        return bool(self.because) and may_be_granted(self.verdict)
 
 
 @dataclass(frozen=True)
@@ -189,15 +204,6 @@ class ApprovalAnswer:
     status: ApprovalStatus
     digest: str
     note: str
-
-
-@dataclass(frozen=True)
-class ExpiredWait:
-    """A turn that ended since nobody answered."""
-
-    who: Principal
-    turn_id: str
-    conversation_id: str
 
 
 class Waiting(Exception):
@@ -218,6 +224,15 @@ class ApprovalAnswers(Protocol):
     async def answered(self, claim: Claim, approval_id: str) -> ApprovalAnswer | None:
         """The approval of a call; `None` where nobody was asked yet. Raises `Unavailable`."""
 
+    async def granted(self, claim: Claim, tool: str, kinds: frozenset[OriginKind], host: str) -> bool:
+        """Whether an earlier consent of the turn's user covers a call. Ask only where `may_be_granted`. Raises `Unavailable`.
+
+        Args:
+            tool: the tool that is to be called.
+            kinds: kinds of all untrusted texts that the call depends on; no consent covers a call without any.
+            host: `call_host` of the arguments.
+        """
+
     async def record(self, claim: Claim, entry: Audited) -> None:
         """Enter a call, or its refusal, in the audit trail. Raises `Unavailable`."""
 
@@ -229,10 +244,38 @@ class ApprovalWaits(ApprovalAnswers, Protocol):
         """Write down what a person is asked and let the turn wait, in one transaction. Raises `LostClaim`."""
 
 
-def request_approval(turn_id: str, step: str, verdict: Verdict, request: Message) -> ApprovalRequest:
-    """What a person is asked about a call. A turn's step always has the same approval, whoever runs the turn."""
-    shown: dict[str, Any] = mask(call_arguments(request), longest=_LONGEST, most=_MOST)
-    return ApprovalRequest(make_approval_id(turn_id, step), step, verdict, shown, call_digest(verdict.tool, request))
+def may_be_granted(verdict: Verdict) -> bool:
+    """Whether an earlier consent may cover a call: never one that is irreversible, of high risk, or against a rule."""
+    return not (verdict.irreversible or verdict.risk >= Risk.HIGH or verdict.breaks)
+
+
+def request_approval(
+    turn_id: str,
+    step: str,
+    verdict: Verdict,
+    request: Message,
+    *,
+    effect: Effect = Effect.WRITE,
+    because: tuple[Label, ...] = (),
+    seconds: float = LIFETIME,
+) -> ApprovalRequest:
+    """What a person is asked about a call. A turn's step always has the same approval, whoever runs the turn.
+
+    Args:
+        effect: what the call does beyond its answer.
+        because: the untrusted texts that it depends on.
+        seconds: how long the approval waits for its answer.
+    """
+    arguments = call_arguments(request)
+    shown: dict[str, Any] = mask(arguments, longest=_LONGEST, most=_MOST)
+    id, digest = make_approval_id(turn_id, step), call_digest(verdict.tool, request)
+    return ApprovalRequest(id, step, verdict, shown, digest, effect, because, call_host(arguments), seconds)
+
+
+def describe_call(request: Message, effect: Effect, because: tuple[Label, ...]) -> dict[str, Any]:
+    """A call with an effect as the audit trail keeps it: what it does, its arguments with secrets masked, and their origins."""
+    origins = [label.model_dump(mode="json", exclude_defaults=True) for label in because]
+    return {"effect": effect.value, "arguments": mask(call_arguments(request)), "because": origins}
 
 
 def make_approval_id(turn_id: str, step: str) -> str:

@@ -1,14 +1,17 @@
-"""Approvals in Postgres, the turns that wait for them, and those that ran out. Turns' rows are locked first."""
+"""Approvals in Postgres, the turns that wait for them, those that ran out, and consents that cover later calls.
+
+Turns' rows are locked first.
+"""
 
 from __future__ import annotations
 
 from datetime import timedelta
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import asyncpg
 
 from phronesis_bus import audit_entry
-from phronesis_contracts import NotFound, Principal
+from phronesis_contracts import BadRequest, NotFound, Principal
 from phronesis_contracts.approvals import (
     AnswerApproval,
     Approval,
@@ -16,16 +19,23 @@ from phronesis_contracts.approvals import (
     ApprovalExpired,
     ApprovalRef,
     Approvals,
+    ApprovalScope,
     ApprovalStatus,
     Decision,
+    Grant,
+    GrantRef,
+    Grants,
     ListApprovals,
+    ListGrants,
+    UnknownGrant,
 )
-from phronesis_contracts.orchestrator import TURN_ENDED, Audited, TurnEndedNews, TurnStatus
+from phronesis_contracts.orchestrator import Audited
+from phronesis_contracts.origins import OriginKind
 from phronesis_contracts.service import AUDITED
 from phronesis_postgres import EVERY_TENANT, Connection, Database, write_news
 
-from ..turns.turn import Claim, LostClaim, parse_uuid, problem_from_error
-from .policy import LEFT, LIFETIME, ApprovalAnswer, ApprovalRequest, ExpiredWait
+from ..turns.turn import Claim, LostClaim, parse_uuid
+from .policy import LEFT, ApprovalAnswer, ApprovalRequest
 
 SERVICE = "orchestrator"
 # The turn expires, at the latest, when the approval has run out and it has used what it has left from here on.
@@ -37,13 +47,14 @@ WITH mine AS (
     RETURNING id, tenant, user_id, conversation_id, agent
 )
 INSERT INTO approvals (id, tenant, user_id, turn_id, conversation_id, agent, expires_at,
-                       step, tool, action, arguments, digest, risk, irreversible, reason)
-SELECT $3, tenant, user_id, id, conversation_id, agent, now() + $4::interval, $6, $7, $8, $9, $10, $11, $12, $13 FROM mine
+                       step, tool, action, arguments, digest, risk, irreversible, reason, effect, because, host, grantable)
+SELECT $3, tenant, user_id, id, conversation_id, agent, now() + $4::interval,
+       $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17 FROM mine
 RETURNING true
 """
 _OF_CALLER = "id = $1 AND tenant = $2 AND ($3 OR user_id = $4)"
 _ANSWER = f"""
-UPDATE approvals SET status = $5, answered_at = now(), answered_by = $6, note = $7
+UPDATE approvals SET status = $5, answered_at = now(), answered_by = $6, note = $7, scope = $8
 WHERE {_OF_CALLER} AND status = 'pending' AND expires_at > now() RETURNING *
 """  # noqa: S608
 # Its old place was given up: where others were accepted behind it, it goes on behind them.
@@ -67,13 +78,27 @@ ORDER BY approvals.expires_at LIMIT $1 FOR UPDATE OF turns SKIP LOCKED
 # Looked at once more under the lock.
 _EXPIRE = """
 UPDATE approvals SET status = 'expired' WHERE turn_id = ANY($1::uuid[]) AND status = 'pending' AND expires_at <= now()
-RETURNING id, turn_id, tool
+RETURNING id, turn_id, conversation_id, tool, tenant, expires_at
 """
-_END = """
-UPDATE turns SET status = 'failed', fence = fence + 1, problem = $2, ended_at = now()
-WHERE id = ANY($1::uuid[]) AND status = 'waiting'
-RETURNING id, conversation_id, agent, principal, request ->> 'text' AS text, approval_id
+_PRINCIPAL = "SELECT principal FROM turns WHERE id = $1"
+_GRANT = """
+INSERT INTO approval_grants (id, tenant, user_id, conversation_id, approval_id, tool, effect, kinds, host, created_by)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 """
+# No consent covers what depends on a kind of texts, or names a host, that was not before the person who gave it.
+_GRANTED = """
+SELECT true FROM approval_grants WHERE tenant = $1 AND user_id = $2 AND tool = $3 AND revoked_at IS NULL
+    AND (conversation_id IS NULL OR conversation_id = $4) AND $5::text[] <@ kinds AND host = $6 LIMIT 1
+"""
+_GRANTS = """
+SELECT * FROM approval_grants WHERE tenant = $1 AND ($2 OR user_id = $3) AND ($4 OR revoked_at IS NULL)
+ORDER BY created_at DESC, id LIMIT $5
+"""
+_REVOKE = f"""
+UPDATE approval_grants SET revoked_at = coalesce(revoked_at, now()), revoked_by = coalesce(revoked_by, $4)
+WHERE {_OF_CALLER} RETURNING *, revoked_at = now() AS fresh
+"""  # noqa: S608
+_ONCE_ALONE = "this call can be allowed once alone: it is irreversible, of high risk, against a rule, or asked for its risk"
 _STATUS = {Decision.APPROVE: ApprovalStatus.GRANTED, Decision.REFUSE: ApprovalStatus.REFUSED}
 
 
@@ -89,7 +114,7 @@ class PostgresApprovals:
                 UUID(claim.turn_id),
                 claim.fence,
                 UUID(asked.approval_id),
-                timedelta(seconds=LIFETIME),
+                timedelta(seconds=asked.seconds),
                 timedelta(seconds=LEFT),
                 asked.step,
                 verdict.tool,
@@ -99,6 +124,10 @@ class PostgresApprovals:
                 verdict.risk.name.lower(),
                 verdict.irreversible,
                 verdict.reason,
+                asked.effect,
+                [label.model_dump(mode="json") for label in asked.because],
+                asked.host,
+                asked.grantable,
             )
             if not waits:
                 raise LostClaim(claim.turn_id)
@@ -114,6 +143,13 @@ class PostgresApprovals:
                 UUID(claim.turn_id),
             )
         return None if row is None else ApprovalAnswer(ApprovalStatus(row["status"]), row["digest"], row["note"])
+
+    async def granted(self, claim: Claim, tool: str, kinds: frozenset[OriginKind], host: str) -> bool:
+        if not kinds:
+            return False
+        caller, conversation = (claim.who.tenant, claim.who.user, tool), UUID(claim.conversation_id)
+        async with self._database.connection(claim.who.tenant) as connection:
+            return bool(await connection.fetchval(_GRANTED, *caller, conversation, sorted(kinds), host))
 
     async def record(self, claim: Claim, entry: Audited) -> None:
         async with self._database.transaction(claim.who.tenant) as connection:
@@ -145,34 +181,67 @@ class PostgresApprovals:
         Raises:
             NotFound: there is no such approval of the caller.
             ApprovalAnswered: it has another answer, or ran out.
+            BadRequest: the scope is one that this call cannot be allowed for.
         """
         id, status = parse_uuid(answer.approval_id, "approval"), _STATUS[answer.decision]
+        scope = answer.scope if answer.decision is Decision.APPROVE else ApprovalScope.ONCE
         async with self._database.transaction(who.tenant) as connection:
             asked = await _find_approval(connection, who, id)
             # Answers, the sweep, a cancellation and a deletion come one after the other by the turn's row.
             await connection.execute("SELECT FROM turns WHERE id = $1 FOR UPDATE", asked["turn_id"])
-            row = await connection.fetchrow(_ANSWER, *_read_caller(who, id), status, who.user, answer.note)
+            if scope is not ApprovalScope.ONCE and not asked["grantable"]:
+                raise BadRequest(_ONCE_ALONE, field="scope")
+            row = await connection.fetchrow(_ANSWER, *_read_caller(who, id), status, who.user, answer.note, scope)
             if row is None:
-                return _repeat_answer(await _find_approval(connection, who, id), who, status)
+                return _repeat_answer(await _find_approval(connection, who, id), who, status, scope)
             await connection.execute(_RESUME, row["turn_id"], row["expires_at"])
-            details = {"approval_id": str(id), "turn_id": str(row["turn_id"]), "tool": row["tool"], "decision": answer.decision}
+            details = {
+                **{"approval_id": str(id), "turn_id": str(row["turn_id"]), "tool": row["tool"]},
+                **{"decision": answer.decision, "scope": scope},
+            }
+            if scope is not ApprovalScope.ONCE:
+                details["grant_id"] = await _write_grant(connection, row, scope, who)
             await _audit(connection, who.tenant, audit_entry(who, "approval.answer", details))
         return _approval_from_row(row)
 
-    async def expire(self, limit: int) -> list[ExpiredWait]:
-        """End up to `limit` turns whose approvals ran out, each with its news and its entry in the audit trail."""
-        problem = problem_from_error(ApprovalExpired("nobody answered the approval that the turn waited for"))
+    async def grants(self, who: Principal, query: ListGrants) -> Grants:
+        """The caller's grants, or for an admin, those of the tenant; newest first."""
+        async with self._database.connection(who.tenant) as connection:
+            caller = (who.tenant, who.administers, who.user)
+            rows = await connection.fetch(_GRANTS, *caller, query.revoked, query.limit)
+        return Grants(grants=tuple(map(_grant_from_row, rows)))
+
+    async def revoke(self, who: Principal, ref: GrantRef) -> Grant:
+        """Take a grant back; what it let through is done. A repeat finds what the first did. Raises `UnknownGrant`."""
+        id = _parse_grant(ref.grant_id)
+        async with self._database.transaction(who.tenant) as connection:
+            row = await connection.fetchrow(_REVOKE, *_read_caller(who, id))
+            if row is None:
+                raise UnknownGrant("no such grant")
+            if row["fresh"]:
+                await _audit(
+                    connection,
+                    who.tenant,
+                    audit_entry(who, "approval_grant.revoke", {"grant_id": str(id), "tool": row["tool"]}),
+                )
+        return _grant_from_row(row)
+
+    async def expire(self, limit: int) -> int:
+        """Put up to `limit` turns whose approvals ran out back into the queue, to go on without the call; how many that were.
+
+        Each leaves an entry in the audit trail.
+        """
         async with self._database.transaction(EVERY_TENANT) as connection:
             due = [row["id"] for row in await connection.fetch(_DUE, limit)]
-            if not due:
-                return []
-            expired = {row["turn_id"]: row for row in await connection.fetch(_EXPIRE, due)}
-            rows = await connection.fetch(_END, list(expired), problem.model_dump(mode="json", exclude_none=True))
-            for row in rows:
-                await _announce(connection, row, expired[row["id"]]["tool"])
-        return [
-            ExpiredWait(Principal.model_validate(row["principal"]), str(row["id"]), str(row["conversation_id"])) for row in rows
-        ]
+            rows = await connection.fetch(_EXPIRE, due) if due else []
+            # Two copies that look at once take the conversations in one order.
+            for row in sorted(rows, key=lambda row: str(row["conversation_id"])):
+                await connection.execute(_RESUME, row["turn_id"], row["expires_at"])
+                who = Principal.model_validate(await connection.fetchval(_PRINCIPAL, row["turn_id"]))
+                details = {"approval_id": str(row["id"]), "turn_id": str(row["turn_id"]), "tool": row["tool"]}
+                entry = audit_entry(who, "approval.expire", details, code=ApprovalExpired.code)
+                await _audit(connection, row["tenant"], entry)
+        return len(rows)
 
 
 def _read_caller(who: Principal, id: UUID) -> tuple[UUID, str, bool, str]:
@@ -186,36 +255,44 @@ async def _find_approval(connection: Connection, who: Principal, id: UUID) -> as
     return row
 
 
-def _repeat_answer(row: asyncpg.Record, who: Principal, status: ApprovalStatus) -> Approval:
-    if row["status"] == status and row["answered_by"] == who.user:
+def _repeat_answer(row: asyncpg.Record, who: Principal, status: ApprovalStatus, scope: ApprovalScope) -> Approval:
+    if (row["status"], row["answered_by"], row["scope"]) == (status, who.user, scope):
         return _approval_from_row(row)
     over = ApprovalStatus.EXPIRED if row["status"] == ApprovalStatus.PENDING else row["status"]
-    raise ApprovalAnswered(f"the approval is {over}")
+    given = f" for {row['scope']}" if over == ApprovalStatus.GRANTED else ""
+    raise ApprovalAnswered(f"the approval is {over}{given}")
 
 
 def _approval_from_row(row: asyncpg.Record) -> Approval:
     named = {name: row[name] for name in Approval.model_fields if name in row}
     ids = {name: str(row[name]) for name in ("turn_id", "conversation_id")}
-    return Approval.model_validate(
-        {**named, **ids, "approval_id": str(row["id"]), "user": row["user_id"], "arguments_sha256": row["digest"]}
-    )
+    scopes = tuple(ApprovalScope) if row["grantable"] else (ApprovalScope.ONCE,)
+    more = {"approval_id": str(row["id"]), "user": row["user_id"], "arguments_sha256": row["digest"], "scopes": scopes}
+    return Approval.model_validate({**named, **ids, **more})
+
+
+async def _write_grant(connection: Connection, row: asyncpg.Record, scope: ApprovalScope, who: Principal) -> str:
+    id = uuid4()
+    conversation = row["conversation_id"] if scope is ApprovalScope.CONVERSATION else None
+    kinds = sorted({label["kind"] for label in row["because"]})
+    call = (row["tool"], row["effect"], kinds, row["host"])
+    await connection.execute(_GRANT, id, row["tenant"], row["user_id"], conversation, row["id"], *call, who.user)
+    return str(id)
+
+
+def _grant_from_row(row: asyncpg.Record) -> Grant:
+    named = {name: row[name] for name in Grant.model_fields if name in row}
+    ids = {"grant_id": str(row["id"]), "approval_id": str(row["approval_id"]), "user": row["user_id"]}
+    conversation = str(row["conversation_id"]) if row["conversation_id"] else None
+    return Grant.model_validate({**named, **ids, "conversation_id": conversation})
+
+
+def _parse_grant(id: str) -> UUID:
+    try:
+        return UUID(id)
+    except ValueError as error:
+        raise UnknownGrant("no such grant") from error
 
 
 async def _audit(connection: Connection, tenant: str, entry: Audited) -> None:
     await write_news(connection, SERVICE, tenant, AUDITED[SERVICE], entry)
-
-
-async def _announce(connection: Connection, row: asyncpg.Record, tool: str) -> None:
-    who = Principal.model_validate(row["principal"])
-    news = TurnEndedNews(
-        turn_id=str(row["id"]),
-        conversation_id=str(row["conversation_id"]),
-        user=who.user,
-        agent=row["agent"],
-        status=TurnStatus.FAILED,
-        user_text=row["text"] or "",
-    )
-    await write_news(connection, SERVICE, who.tenant, TURN_ENDED, news)
-    details = {"approval_id": str(row["approval_id"]), "turn_id": news.turn_id, "tool": tool}
-    entry = audit_entry(who, "approval.expire", details, code=ApprovalExpired.code)
-    await write_news(connection, SERVICE, who.tenant, AUDITED[SERVICE], entry)

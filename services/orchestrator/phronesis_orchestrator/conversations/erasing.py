@@ -26,6 +26,7 @@ _OF_USER = {
     "tasks": "task_states WHERE turn_id IN (SELECT id FROM turns WHERE tenant = $1 AND user_id = $2)",
     "task_templates": "task_templates WHERE tenant = $1 AND user_id = $2",
     "approvals": "approvals WHERE tenant = $1 AND user_id = $2",
+    "grants": "approval_grants WHERE tenant = $1 AND user_id = $2",
     "deletions": "deletions WHERE tenant = $1 AND user_id = $2",
     "calendars": "calendars WHERE tenant = $1 AND user_id = $2",
     "limits": "limits WHERE tenant = $1 AND user_id = $2",
@@ -40,6 +41,7 @@ _REST = {
     "task_templates": f"DELETE FROM {_OF_USER['task_templates']}",  # noqa: S608
     "calendars": f"DELETE FROM {_OF_USER['calendars']}",  # noqa: S608
     "limits": f"DELETE FROM {_OF_USER['limits']}",  # noqa: S608
+    "grants": f"DELETE FROM {_OF_USER['grants']}",  # noqa: S608
     "writes": f"DELETE FROM {_OF_USER['writes']}",  # noqa: S608
     "usage": "UPDATE ledger SET user_id = 'erased' WHERE tenant = $1 AND user_id = $2",
     "audit_arguments": (
@@ -58,6 +60,7 @@ _AGED_TRACES = """
 # In the order in which the end of a turn takes the same locks: turns first, then their conversation.
 _TURNS = "SELECT id, user_id, status FROM turns WHERE tenant = $1 AND conversation_id = ANY($2::uuid[]) ORDER BY id FOR UPDATE"
 _REMOVE = {
+    "grants": "DELETE FROM approval_grants WHERE tenant = $1 AND conversation_id = ANY($2::uuid[])",
     "turns": "DELETE FROM turns WHERE tenant = $1 AND conversation_id = ANY($2::uuid[])",
     "conversations": "DELETE FROM conversations WHERE tenant = $1 AND id = ANY($2::uuid[])",
 }

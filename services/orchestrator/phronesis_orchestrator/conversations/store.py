@@ -219,6 +219,7 @@ _REMOVE = {
     "task_templates": "DELETE FROM task_templates WHERE turn_id IN (SELECT id FROM turns WHERE conversation_id = $1)",
     "steps": "DELETE FROM journal WHERE turn_id IN (SELECT id FROM turns WHERE conversation_id = $1)",
     "approvals": "DELETE FROM approvals WHERE conversation_id = $1",
+    "grants": "DELETE FROM approval_grants WHERE conversation_id = $1",
     "traces": "DELETE FROM traces WHERE turn_id IN (SELECT id FROM turns WHERE conversation_id = $1)",
     "turns": _ERASE,
 }

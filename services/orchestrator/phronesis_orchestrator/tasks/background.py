@@ -86,10 +86,10 @@ class TaskCaller:
     def tools(self) -> tuple[str, ...]:
         return self._plan
 
-    async def call(self, step: str, name: str, arguments: dict[str, Any]) -> ToolResult:
+    async def call(self, step: str, name: str, arguments: dict[str, Any], *, ours: bool = False) -> ToolResult:
         manner = _TaskHooks(self._running)
         executor = ToolExecutor(self._running, self._box, _TaskGate(self._box, self._running.claim.who), manner, self._table)
-        made = await executor.call(step, ToolCall(name=legal_name(name), arguments=json.dumps(arguments)))
+        made = await executor.call(step, ToolCall(name=legal_name(name), arguments=json.dumps(arguments)), ours=ours)
         return ToolResult(made.called.ok, made.result.text, manner.answer, made.called.code, (name,))
 
 

@@ -190,7 +190,7 @@ class Caller(Protocol):
     def tools(self) -> tuple[str, ...]:
         """Names of the tools at hand."""
 
-    async def call(self, step: str, name: str, arguments: dict[str, Any]) -> ToolResult:
+    async def call(self, step: str, name: str, arguments: dict[str, Any], *, ours: bool = False) -> ToolResult:
         """Make one call, or read what it gave. A failure is an outcome.
 
         Args:

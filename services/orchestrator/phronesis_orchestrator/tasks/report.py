@@ -121,7 +121,7 @@ async def save_report(caller: Caller, claim: Claim, report: WrittenReport, reaso
         "metadata": {"task": claim.turn_id, "reasoner": reasoner},
         "sources": [claim.conversation_id],
     }
-    outcome = await caller.call("task.document", REMEMBER_TOOL.name, {"items": [item]})
+    outcome = await caller.call("task.document", REMEMBER_TOOL.name, {"items": [item]}, ours=True)
     found = (outcome.answer or {}).get("items") or [{}]
     return TaskReport(
         title=report.title, text=report.text, charts=report.charts, document_id=found[0].get("id"), reasoner=reasoner

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict, deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -39,9 +39,11 @@ from phronesis_contracts.media import MEDIA_GET, ExtractedText, Media, MediaRef,
 from phronesis_contracts.memory import ITEMS_FORGOTTEN, PROFILE_GET, RETRIEVE, AugmentedMemoryContext, ItemsForgotten, Retrieve
 from phronesis_contracts.messages import In, Out_
 from phronesis_contracts.orchestrator import Audited, Turn, TurnProgress, TurnStatus
+from phronesis_contracts.origins import OriginKind
 from phronesis_contracts.service import AUDITED
 
 from ..approvals.policy import ApprovalAnswer, ApprovalRequest, make_approval_id
+from ..approvals.tenant_policy import LoadPolicy, load_default
 from ..conversations.history import Past, Summary
 from ..ledger.budgets import Ledger
 from ..ledger.store import PostgresLedger
@@ -63,11 +65,16 @@ _NOBODY = ApprovalAnswer(ApprovalStatus.REFUSED, "", "")
 class RecordedApprovals:
     """The store of approvals as a replay finds it."""
 
-    def __init__(self, turn_id: str, answers: Mapping[str, ApprovalAnswer]) -> None:
+    def __init__(self, turn_id: str, answers: Mapping[str, ApprovalAnswer], called: Collection[str] = ()) -> None:
         self._answers = {make_approval_id(turn_id, step): answer for step, answer in answers.items()}
+        self._called = called
 
     async def answered(self, claim: Claim, approval_id: str) -> ApprovalAnswer:
         return self._answers.get(approval_id, _NOBODY)
+
+    async def granted(self, claim: Claim, tool: str, kinds: frozenset[OriginKind], host: str) -> bool:
+        """Whether the turn made calls of the tool; no call is made now, and one that it did not make has no answer."""
+        return bool(kinds) and tool in self._called
 
     async def record(self, claim: Claim, entry: Audited) -> None:
         """Enter nothing: no call is made."""
@@ -261,7 +268,7 @@ class TraceHandlers:
             ReplayEnd(),
             BlankJournal(self._ledger.spent),
             RecordedConversations(past),
-            RecordedApprovals(claim.turn_id, answers),
+            RecordedApprovals(claim.turn_id, answers, {question.tool for question in record.questions}),
         )
         await self._run(stores, recorded, claim, again)
         end = stores.turns.end_of
@@ -341,8 +348,9 @@ def build_replay_runner(
     tracing: Tracing,
     ledger: Ledger,
     vocabularies: Vocabularies | None = None,
+    load_policy: LoadPolicy = load_default,
 ) -> RunReplay:
-    """Runs claims on stand-ins, held to the limits as turns are. `tracing`: where spans go."""
+    """Runs claims on stand-ins, held to the limits and to the tenant's policy as turns are. `tracing`: where spans go."""
 
     async def show(who: Principal, line: TurnProgress) -> None:
         """Nobody watches a replay."""
@@ -360,6 +368,7 @@ def build_replay_runner(
             ended=lambda: None,
             ledger=ledger,
             approvals=stores.approvals,
+            load_policy=load_policy,
             vocabularies=vocabularies,
         )
         await TurnRunner(services).run(claim, record)

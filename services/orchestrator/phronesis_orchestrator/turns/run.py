@@ -52,6 +52,7 @@ from ..agents.loops import LOOPS
 from ..agents.text import focus
 from ..agents.tools import may_read
 from ..approvals.policy import ApprovalWaits, Waiting, pause_turn
+from ..approvals.tenant_policy import LoadPolicy, load_default
 from ..conversations.history import Past
 from ..ledger.budgets import NO_LEDGER, Ledger
 from ..metrics import DEGRADED, TURN_SECONDS, TURNS
@@ -84,6 +85,7 @@ class TurnServices:
     ledger: Ledger = NO_LEDGER
     approvals: ApprovalWaits | None = None
     """`None` where nobody can be asked."""
+    load_policy: LoadPolicy = load_default
     cognition: Cognition = field(default_factory=Cognition)
     vocabularies: Vocabularies | None = None
     """`None` where no twin can be read."""
@@ -179,6 +181,7 @@ class TurnRunner:
             [],
             tools=tools,
             approvals=services.approvals,
+            policy=await services.load_policy(claim.who.tenant),
             record=record,
             cognition=services.cognition,
             vocabularies=services.vocabularies,

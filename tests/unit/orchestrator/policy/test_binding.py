@@ -9,12 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from phronesis_contracts import Label, OriginKind
-from phronesis_contracts.approvals import ActionPolicy
 from phronesis_contracts.catalog import TOOLS
 from phronesis_contracts.episodes import RecalledEpisodes
 from phronesis_contracts.media import HTTP_FETCH_TOOL, HttpFetched
 from phronesis_contracts.memory import REMEMBER_TOOL
-from phronesis_orchestrator.agents.binding import Origins, is_named, labels_of, normalise
+from phronesis_orchestrator.agents.binding import Origins, labels_of, normalise
 from phronesis_orchestrator.models.reasoner import Wish
 
 UPDATE = TOOLS["task.update.v1"]
@@ -96,22 +95,6 @@ def test_what_an_outside_server_said_may_go_back_to_it_and_to_no_other() -> None
     origins.said = "look it up"
     origins.read([Label(kind=OriginKind.OUTSIDE, id="wiki")], {"page": "lighthouse"})
     assert [origins.gives_away({"page": "lighthouse"}, to) for to in ("wiki", "other", "")] == [False, True, True]
-
-
-@pytest.mark.parametrize(
-    ("url", "said", "named"),
-    [
-        ("https://example.org/a", "Read example.org please", True),
-        ("https://EXAMPLE.org./a", "Read https://example.org/a", True),
-        ("https://example.org@evil.test/", "Read example.org", False),
-        ("https://evil.test/example.org", "Read example.org", False),
-        ("https://docs.listed.test/x", "Read it", True),
-        ("https://listed.test.evil.test/x", "Read it", False),
-        ("https:///x", "Read it", False),
-    ],
-)
-def test_a_host_is_named_by_the_user_or_listed_by_the_tenant(url: str, said: str, named: bool) -> None:
-    assert is_named(url, said, ActionPolicy(egress=("*.listed.test",))) is named
 
 
 def test_a_page_of_the_web_and_a_result_without_labels_say_where_they_come_from() -> None:

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from phronesis_bus.tracing import Tracing
-from phronesis_contracts import Message, NotFound, Principal, Risk, ServiceError, Tool, Unavailable
-from phronesis_contracts.approvals import ApprovalStatus
+from phronesis_contracts import Effect, Message, NotFound, OriginKind, Principal, Risk, ServiceError, Tool, Unavailable
+from phronesis_contracts.approvals import ActionPolicy, ActionRule, ApprovalStatus, Ruling
 from phronesis_contracts.constitution.writes import DELETE_CONSTITUTION_NODE_TOOL, NodeDeletedForGood
 from phronesis_contracts.memory import KEEP_MEMORY_TOOL, RECALL_TOOL, REMEMBER_TOOL, KeptMemory, Recalled, Remembered
 from phronesis_orchestrator.agents import executor as module
@@ -64,6 +64,10 @@ class Plain:
         return CallResult(made.call, made.answer.model_dump_json(by_alias=True), "rows")
 
 
+OPEN = ActionPolicy(rules=tuple(ActionRule(origin=OriginKind.TOOL, effect=one, ruling=Ruling.ALLOW) for one in Effect))
+"""A policy by which what a tool gave may ask for anything: what is left is the risk of a call."""
+
+
 class World:
     """A turn with its hands; `again()` is the next attempt at it."""
 
@@ -80,7 +84,7 @@ class World:
         tracing = Tracing("orchestrator")
         steps, box = Steps(self.journal, self.claim, tracing), Toolbox(TOOLS, ())
         given = (self.claim, steps, tracing, self.neighbours, OrchestratorSettings(), show, [])
-        self.running = TurnRun(*given, approvals=self.turns)
+        self.running = TurnRun(*given, approvals=self.turns, policy=OPEN)
         self.hands = ToolExecutor(self.running, box, Gate(box, self.claim.who), Plain(), self.table)
 
     async def waits(self, call: ToolCall = DELETE) -> None:
