@@ -19,10 +19,9 @@ from phronesis_bus import audit_entry
 from phronesis_contracts import Effect, Internal, Label, Message, Risk, ServiceError, TimedOut, Tool
 from phronesis_contracts.approvals import ApprovalStatus, Ruling
 from phronesis_contracts.constitution.writes import NodeWrite
-from phronesis_contracts.media import HttpFetch
 from phronesis_contracts.orchestrator import MAX_DETAIL, ToolOutcome
 
-from ..approvals.egress import allowed_host, host_of
+from ..approvals.egress import call_host, may_leave
 from ..approvals.policy import (
     TABLE,
     NotAllowed,
@@ -239,15 +238,9 @@ class ToolExecutor:
         if rulings and not origins.draws(tool, arguments):
             ruling = Ruling.REFUSE if Ruling.REFUSE in rulings else Ruling.ASK
             return replace(verdict, ruling=ruling, effect=effect, because=because)
-        if isinstance(request, HttpFetch) and self._sends(request.url):
-            host = host_of(request.url) or "an address without a clear host"
-            return replace(verdict, ruling=Ruling.ASK, effect=effect, gives_away=host)
+        if effect is Effect.OUTBOUND and origins.gives_away(arguments) and not may_leave(arguments, origins.said, policy):
+            return replace(verdict, ruling=Ruling.ASK, effect=effect, gives_away=call_host(arguments))
         return replace(verdict, effect=effect)
-
-    def _sends(self, url: str) -> bool:
-        """Whether an address would tell a host that nobody named something that the user did not say."""
-        origins = self._running.origins
-        return origins.gives_away(url) and not allowed_host(url, origins.said, self._running.policy)
 
     async def _refusal(self, step: str, verdict: Verdict, request: Message) -> ServiceError | None:
         """Why a call is not made; `None` where it may be. Raises `Waiting`."""

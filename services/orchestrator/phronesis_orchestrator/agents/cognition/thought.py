@@ -15,6 +15,7 @@ from enum import IntEnum, StrEnum
 from functools import lru_cache
 from typing import Any
 
+from phronesis_contracts import UNKNOWN, Label
 from phronesis_contracts.tools import Risk, Tool
 from phronesis_tokens import clean, count
 
@@ -97,6 +98,8 @@ class PastEpisode:
     outcome: str
     when: str
     """The day, as it is shown."""
+    labels: tuple[Label, ...] = UNKNOWN
+    """Where it comes from."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +120,8 @@ class KnownStrategy:
     tools: tuple[str, ...]
     score: float
     avoid: str = ""
+    labels: tuple[Label, ...] = UNKNOWN
+    """Where it comes from."""
 
 
 @dataclass(frozen=True)
