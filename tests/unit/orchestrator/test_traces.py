@@ -110,6 +110,12 @@ def test_two_attempts_are_one_record() -> None:
     assert ([one.digest for one in both.questions], both.notes) == (["a", "b"], {"a": 1, "b": 1})
 
 
+def test_what_a_turn_asks_again_after_an_approval_is_recorded_once() -> None:
+    first = StoredRecord(questions=(question(digest="read"), question(digest="written", step="call.1.1")))
+    second = StoredRecord(questions=(question(digest="read"), question(digest="read later")))
+    assert [one.digest for one in join_records(first, second).questions] == ["written", "read", "read later"]
+
+
 def test_a_memory_that_is_used_twice_is_listed_once_with_its_best_score() -> None:
     items = [question(items=(Item(id="i", kind="fact", score=score),)) for score in (0.2, 0.9, 0.5)]
     assert list_memories(StoredRecord(questions=tuple(items))) == (Item(id="i", kind="fact", score=0.9),)

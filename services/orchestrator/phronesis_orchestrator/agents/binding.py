@@ -34,6 +34,7 @@ _NAMED, _PRIVATE = 2_000, 20_000
 """Things, and words of private texts, that are kept of what a turn reads."""
 _TELLING = 4
 """Letters from which on a word may give something away."""
+_OF_ADDRESSES = frozenset({"http", "https", "html"})
 _SAID = 20_000
 """Characters of the user's words in a conversation that arguments may be drawn from, the newest."""
 
@@ -87,12 +88,14 @@ class Origins:
             kept.update(word for word in words(normalise(text[:_SAID])) if len(word) >= _TELLING)
 
     def gives_away(self, arguments: Any, to: str = "") -> bool:
-        """Whether arguments hold words of what was read that the user did not say.
+        """Whether arguments hold words of what was read that neither the user nor the untainted planner said.
 
         Args:
             to: the outside server that they go to; it is told nothing new by its own words.
         """
-        known = set(words(normalise(self.said))) | (self._private.get(to, set()) if to else set())
+        wished = (str(value) for some in self.wishes.values() for wish in some for value in _leaves(wish.arguments))
+        known = {word for text in (self.said, *wished) for word in words(normalise(unquote(text)))} | _OF_ADDRESSES
+        known |= self._private.get(to, set()) if to else set()
         secret = set[str]().union(*(kept for server, kept in self._private.items() if not to or server != to))
         given = {word for value in _leaves(arguments) for word in words(normalise(unquote(str(value))))}
         return not (given & secret) <= known

@@ -183,11 +183,13 @@ class TurnRecord:
 
 
 def join_records(earlier: StoredRecord, later: StoredRecord) -> StoredRecord:
-    """Two attempts as one record."""
+    """Two attempts as one record. What the later one asked again, as after an approval, stands once."""
+    again = {(one.subject, one.digest, one.step) for one in later.questions}
+    kept = (one for one in earlier.questions if (one.subject, one.digest, one.step) not in again)
     return later.model_copy(
         update={
             "stages": (*earlier.stages, *later.stages)[:MAX_STAGES],
-            "questions": (*earlier.questions, *later.questions)[: 2 * MAX_CALLS],
+            "questions": (*kept, *later.questions)[: 2 * MAX_CALLS],
             "notes": earlier.notes | later.notes,
             "cut": earlier.cut or later.cut,
         }
