@@ -27,7 +27,7 @@ FORMED = RecalledItem(
 )
 OWNERS: dict[str, Any] = {
     RECALL.subject: Recalled(items=(FORMED,)),
-    OFFERED.rpc.subject: ToolOffers(tools=(tool("add"), tool("wipe", Risk.HIGH))),
+    OFFERED.rpc.subject: ToolOffers(tools=(tool("add", Risk.READ), tool("wipe", Risk.HIGH))),
     CALLED: OutsideResult(text="the sum is 5"),
 }
 CALLS = [("recall", {"query": "what the user prefers"}), ("outside_out_add", {"a": 2, "b": 3})]
