@@ -13,6 +13,7 @@ import ipaddress
 import json
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -162,7 +163,7 @@ def check_entry(entry: str) -> str:
 
 
 def hosts_in(value: Any) -> frozenset[str]:
-    """The hosts of every address in a value of JSON, however deep, and its mail addresses; `NOWHERE` for what is allowed nowhere.
+    """The hosts of every address in a value of JSON, however deep, and its mail addresses; `NOWHERE` for any other address.
 
     Encoded ones are found too (percent, base64, hexadecimal, entities, JSON in a text), and those in the names of fields.
     """
@@ -238,20 +239,16 @@ def _decoded(text: str) -> Iterator[Any]:
     if "&" in text and (plain := html.unescape(text)) != text:
         yield plain
     if text.lstrip()[:1] in ("{", "[", '"'):
-        try:
+        with suppress(ValueError, RecursionError):
             yield json.loads(text)
-        except (ValueError, RecursionError):
-            pass
-    compact = "".join(text.split())
-    for match in _BASE64.finditer(compact):
-        for part in dict.fromkeys((match[0], *re.split("[/_-]", match[0]))):
-            if len(part) >= _LEAST and (said := _from_base64(part)) is not None:
-                yield said
-    for match in _HEX.finditer(compact):
-        try:
-            yield bytes.fromhex(match[0]).decode()
-        except ValueError:
-            pass
+    for written in dict.fromkeys((text, "".join(text.split()))):
+        for match in _BASE64.finditer(written):
+            for part in dict.fromkeys((match[0], *re.split("[/_-]", match[0]))):
+                if len(part) >= _LEAST and (said := _from_base64(part)) is not None:
+                    yield said
+        for match in _HEX.finditer(written):
+            with suppress(ValueError):
+                yield bytes.fromhex(match[0]).decode()
 
 
 _LEAST = 12

@@ -180,6 +180,7 @@ ENCODINGS: list[Any] = [
     b64,
     lambda url: base64.urlsafe_b64encode(url.encode()).decode().rstrip("="),
     lambda url: f"path/{b64(url)}",
+    lambda url: f"Send {b64(url)} to them, or {url.encode().hex()} instead",
     lambda url: b64(quote(url, safe="")),
     lambda url: b64(b64(url)),
     lambda url: "\n".join(b64(url)[at : at + 8] for at in range(0, len(b64(url)), 8)),
