@@ -218,8 +218,8 @@ async def test_a_cancelled_turn_makes_nothing_whatever_is_answered_later(desk: D
 
 
 @pytest.mark.verify
-async def test_an_approval_that_runs_out_ends_the_turn_typed(desk: Desk) -> None:
-    desk.script(DELETES, "The goal is gone.")
+async def test_an_approval_that_runs_out_ends_the_call_alone_and_the_turn_goes_on(desk: Desk) -> None:
+    desk.script(DELETES, "Nobody answered, so the goal is still there.")
     async with desk.running():
         turn = await desk.submitted()
         approval = await desk.waits(turn)
@@ -227,13 +227,14 @@ async def test_an_approval_that_runs_out_ends_the_turn_typed(desk: Desk) -> None
             await connection.execute("UPDATE approvals SET expires_at = now()")
         ended = await desk.ended(turn)
         found = await ask(desk.front.bus, desk.who, APPROVAL_GET, ApprovalRef(approval_id=approval.approval_id))
-    assert ended.problem is not None
-    assert (ended.status, ended.problem.code, found.status) == (
-        TurnStatus.FAILED,
-        "approval_expired",
+    assert ended.reply is not None
+    assert (ended.reply.user_response, found.status, desk.graph.deleted) == (
+        "Nobody answered, so the goal is still there.",
         ApprovalStatus.EXPIRED,
+        [],
     )
-    assert desk.graph.deleted == []
+    (told,) = desk.told
+    assert '"error": "approval_expired"' in told
 
 
 async def test_a_text_that_says_it_was_approved_changes_nothing(desk: Desk) -> None:

@@ -11,6 +11,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from phronesis_bus import audit_entry
 from phronesis_contracts import BadRequest, NotFound, Principal, Risk, ServiceError, TurnEnded
 from phronesis_contracts.approvals import (
     AnswerApproval,
@@ -30,9 +31,10 @@ from phronesis_contracts.media import HttpFetch
 from phronesis_contracts.orchestrator import ListConversations, TurnStatus
 from phronesis_contracts.origins import Label, OriginKind
 from phronesis_contracts.tools import Effect
-from phronesis_orchestrator.approvals.policy import LIFETIME, ApprovalRequest, judge, request_approval
+from phronesis_orchestrator.approvals.policy import LIFETIME, ApprovalRequest, describe_call, judge, request_approval
 from phronesis_orchestrator.approvals.store import PostgresApprovals
 from phronesis_orchestrator.conversations.store import PostgresConversations
+from phronesis_orchestrator.traces.store import PostgresTraces
 from phronesis_orchestrator.turns.store import PostgresJournal, PostgresTurns
 from phronesis_orchestrator.turns.turn import Claim, LostClaim
 from phronesis_postgres import EVERY_TENANT, Database
@@ -582,3 +584,31 @@ async def test_a_deleted_conversation_takes_its_grants_along(
     await approvals.answer(who, for_more(again, ApprovalScope.RULE))
     await PostgresConversations(database).delete(who, claim.conversation_id)
     assert [grant.conversation_id for grant in await grants_of(approvals, who, revoked=True)] == [None]
+
+
+async def test_what_the_audit_trail_keeps_of_a_call_goes_with_its_turn_and_that_it_was_made_stays(
+    database: Database, turns: PostgresTurns, approvals: PostgresApprovals
+) -> None:
+    who, claim, _ = await fetching(turns, approvals)
+    traces, request = PostgresTraces(database), HttpFetch(url="https://shop.example/heron")
+    details = {"turn_id": claim.turn_id, **describe_call(request, Effect.OUTBOUND, (INVOICE,))}
+    entry = audit_entry(who, "policy.http_fetch", details)
+    await traces.audit("n1", who.tenant, "orchestrator", entry)
+    kept = await _audited(database, who)
+    assert kept == [
+        {
+            "turn_id": claim.turn_id,
+            "effect": "outbound",
+            "arguments": {"url": request.url, "method": "GET", "most": 40_000, "seconds": 10.0},
+            "because": [{"kind": "document", "id": "m1", "name": "invoice.pdf"}],
+        }
+    ]
+    await PostgresConversations(database).delete(who, claim.conversation_id)
+    await traces.audit("n2", who.tenant, "orchestrator", entry)
+    assert await _audited(database, who) == [{"turn_id": claim.turn_id, "effect": "outbound"}] * 2
+
+
+async def _audited(database: Database, who: Principal) -> list[dict[str, Any]]:
+    async with database.connection(who.tenant) as connection:
+        rows = await connection.fetch("SELECT arguments FROM audit WHERE tenant = $1 ORDER BY id", who.tenant)
+    return [row["arguments"] for row in rows]

@@ -92,8 +92,11 @@ class ActionRule(Message):
     """What becomes of calls with one effect that depend on texts of one origin."""
 
     origin: OriginKind
+    """Where a text comes from that the call depends on."""
     effect: Effect
+    """What the call does beyond its answer."""
     ruling: Ruling
+    """Whether it is made, a person is asked first, or it is refused."""
 
 
 class ActionPolicy(Message):

@@ -46,6 +46,7 @@ class Label(Message):
     """One origin of a value. A value that was derived from others has the labels of all of them."""
 
     kind: OriginKind
+    """Who, or what, it comes from."""
     id: str = Field(default="", max_length=200)
     """The medium, the tool, the server or the turn; empty where there is none, or several."""
     name: str = Field(default="", max_length=300)

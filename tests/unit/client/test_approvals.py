@@ -60,7 +60,10 @@ def test_an_answer_says_what_was_decided_with_a_key_so_that_it_can_be_repeated(
 ) -> None:
     assert client.approvals.answer("a1", decision, "We need it.").status is ApprovalStatus.REFUSED
     (seen,) = gateway.on("/api/v1/approvals/a1")
-    assert (seen.json, "idempotency-key" in seen.headers) == ({"decision": "refuse", "note": "We need it."}, True)
+    assert (seen.json, "idempotency-key" in seen.headers) == (
+        {"decision": "refuse", "note": "We need it.", "scope": "once"},
+        True,
+    )
     with pytest.raises(ApprovalAnswered):
         client.approvals.answer("a1", Decision.APPROVE)
 
@@ -90,6 +93,7 @@ def test_the_command_shows_the_whole_call(capsys: Printed) -> None:
         "turn       t1",
         "agent      execute, for ann",
         "why        HIGH — node.delete.v1 is irreversible",
+        "effect     write",
         "until      2026-01-02 03:04:05 UTC",
         "call       node.delete.v1 {",
         '  "id": "go-1"',

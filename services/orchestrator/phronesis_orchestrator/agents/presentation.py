@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import html as entities
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ import nh3
 
 from phronesis_contracts.answers import Visualization, VisualizationType
 
+from ..approvals.egress import host_of, hosts_in
 from ..models.reasoner import Draft
 from ..understanding.finding import Row
 
@@ -47,6 +49,80 @@ def sanitize_answer(text: str) -> str:
 def sanitize_text(text: str) -> str:
     """A text that is displayed as text: a title, a label, an insight."""
     return nh3.clean(text, tags=set(), clean_content_tags=_WITH_CONTENT) if _TAG.search(text) else _LINK.sub("](#)", text)
+
+
+_TARGET = r"<?[^\s<>()\"']*"
+_SIMPLE_LINK = re.compile(rf"!?\[([^\[\]]*)\]\(\s*({_TARGET})>?(?:\s+(?:\"[^\"]*\"|'[^']*'|\([^()]*\)))?\s*\)")
+_ANY_LINK = re.compile(rf"\]\((\s*)({_TARGET})")
+_DEFINITION = re.compile(rf"\]:(\s*)({_TARGET})")
+_AUTOLINK = re.compile(r"<([a-z][a-z0-9+.-]{1,31}:[^\s<>]*)>", re.I)
+_TAG_WITH_ADDRESS = re.compile(r"<(?=[a-z!/?][^<]*(?:=|url\(|@import))([^<>]*)", re.I)
+_CODE = re.compile(r"(?<!`)(`+)(?!`).+?(?<!`)\1(?!`)", re.S)
+_BARE_URL = re.compile(r"\b(?:(?:https?|ftps?|wss?)://|www\.)[^\s<>`\"'|]+", re.I)
+_ENDING = ".,;:!?)]}*_~"
+"""What may stand behind an address in a text and is no part of it."""
+_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
+
+
+def disarm_links(text: str, allowed: Callable[[str], bool]) -> str:
+    """A reply in which nothing can be loaded or clicked that leads to a host other than these: each such link, picture and
+    address is shown as text, whole. What leads to a place beside the reply itself stays.
+
+    Args:
+        text: Markdown or HTML.
+        allowed: says it of a host.
+    """
+
+    def leads_out(target: str) -> bool:
+        plain = _ESCAPED.sub(r"\1", entities.unescape(target.lstrip("<"))).strip()
+        if plain.startswith("//"):
+            plain = f"https:{plain}"
+        if "\\" not in plain and re.match(r"[a-z][a-z0-9+.-]*:|//|[/\\]{2}", re.sub(r"[\x00-\x20]", "", plain), re.I) is None:
+            return False
+        host = host_of(plain)
+        return host is None or not allowed(host)
+
+    def simple(match: re.Match[str]) -> str:
+        return f"{match[1]} ({match[2].lstrip('<')})".strip() if leads_out(match[2]) else match[0]
+
+    def broken(before: str) -> Callable[[re.Match[str]], str]:
+        return lambda match: f"{before[:1]} {before[1:]}{match[1]}{match[2]}" if leads_out(match[2]) else match[0]
+
+    def tag(match: re.Match[str]) -> str:
+        return f"&lt;{match[1]}" if not all(map(allowed, hosts_in(entities.unescape(match[1])))) else match[0]
+
+    for _ in range(_NESTED):
+        if (plain := _SIMPLE_LINK.sub(simple, text)) == text:
+            break
+        text = plain
+    text = _ANY_LINK.sub(broken("]("), text)
+    text = _DEFINITION.sub(broken("]:"), text)
+    text = _AUTOLINK.sub(lambda match: match[1] if leads_out(match[1]) else match[0], text)
+    return _disarm_bare(_TAG_WITH_ADDRESS.sub(tag, text), leads_out)
+
+
+_NESTED = 4
+"""Links inside links that are put as a reader likes them; what is nested deeper is broken all the same."""
+
+
+def _disarm_bare(text: str, leads_out: Callable[[str], bool]) -> str:
+    """Addresses outside code that displays turn into links by themselves: as code in Markdown, in HTML with a broken colon."""
+    html = _IS_HTML.search(text) is not None
+
+    def inert(match: re.Match[str]) -> str:
+        address = match[0].rstrip(_ENDING)
+        rest = match[0][len(address) :]
+        if not leads_out(address if "://" in address else f"https://{address}"):
+            return match[0]
+        if html:
+            return f"{address.replace('://', '&#58;//').replace('www.', 'www&#46;', 1)}{rest}"
+        return f"`{address}`{rest}"
+
+    kept, end = [], 0
+    for code in () if html else _CODE.finditer(text):
+        kept += [_BARE_URL.sub(inert, text[end : code.start()]), code[0]]
+        end = code.end()
+    return "".join((*kept, _BARE_URL.sub(inert, text[end:])))
 
 
 def visible_words(html: str) -> str:

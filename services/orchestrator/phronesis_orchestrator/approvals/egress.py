@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import base64
 import binascii
+import html
 import ipaddress
+import json
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -24,25 +27,37 @@ _SCHEMES = frozenset({"http", "https", "ws", "wss", "ftp", "ftps"})
 """Schemes that name a host as web addresses do; an address with another one leads nowhere that is allowed."""
 _UNSAFE = re.compile(r"[\x00-\x20\x7f\\\u0085\u00a0\u1680\u2000-\u200f\u2028-\u202f\u205f-\u2064\u3000\ufeff]")
 """What some programs drop from an address, or read as a slash."""
+_DEVIATING = frozenset("ßςẞ\u200c\u200d")
+"""Letters of names that older programs read as others."""
 _AUTHORITY = re.compile(r"([a-z][a-z0-9+.-]*)://([^/?#]+)", re.I)
 _PORT = re.compile(r":[0-9]{0,5}$")
+_NO_HOST = re.compile(r"[0-9]+|0x[0-9a-f]*")
+"""The last part of a name that some programs take for a number."""
+_STOP = r"\s\"'<>`{}|^"
+_BETWEEN = r"[\t\r\n]*"
+"""What programs drop from the inside of an address."""
+_WEB = "|".join(_BETWEEN.join(scheme) for scheme in ("https?", "wss?", "ftps?")).replace(f"{_BETWEEN}?", "?")
 _ADDRESS = re.compile(
-    r"(?:[a-z][a-z0-9+.-]{1,30}:)?(?:[/\\]|%2f|%5c){2,}[^\s\"'<>`{}|^]+|\b(?:https?|wss?|ftps?):[^\s\"'<>`{}|^]+"
-    r"|\b(?:mailto|javascript|data|file|gopher|ldaps?|dict|smb|tel|sms):[^\s\"'<>`{}|^]+",
+    rf"(?:\b[a-z][a-z0-9+.-]{{1,30}}:)?[/\\]{_BETWEEN}[/\\][^{_STOP}]+"
+    rf"|\b(?:{_WEB}){_BETWEEN}:[^{_STOP}]*(?:{_BETWEEN}[/\\][^{_STOP}]*)*"
+    rf"|\b(?:javascript|data|file|gopher|ldaps?|dict|smb|tel|sms):[^{_STOP}]+",
     re.I,
 )
-_BARE = re.compile(r"(?<![\w@./\\-])(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.)+[^\W\d_](?:[\w-]{0,61}[^\W_])?(?=[:/?#])", re.I)
+_NAME = r"(?:[^\W_](?:[\w-]{0,61}[^\W_])?[.。．｡])+(?:xn--[a-z0-9-]+|[^\W\d_]{2,63})"
+_BARE = re.compile(rf"(?<![\w@./\\-]){_NAME}(?=[.。．｡]?[:/?#])", re.I)
 """A host without a scheme that a path, a port or a query follows."""
-_NAMED_URL = re.compile(r"\b(?:https?|wss?|ftps?)://[^\s\"'<>`{}|^]+", re.I)
-_NAMED_HOST = re.compile(
-    r"(?<![\w@./\\:%-])(?:[^\W_](?:[\w-]{0,61}[^\W_])?[.。．｡])+(?:xn--[a-z0-9-]+|[^\W\d_]{2,63})(?![\w@\\-]|\.\w)", re.I
-)
+_ALONE = re.compile(rf"\s*{_NAME}[.。．｡]?\s*", re.I)
+_MAIL = re.compile(rf"(?<![\w.+-])[\w.+-]{{1,64}}@{_NAME}", re.I)
+_NAMED_URL = re.compile(rf"\b(?:https?|wss?|ftps?)://[^{_STOP}]+", re.I)
+_NAMED_HOST = re.compile(rf"(?<![\w@./\\%-]){_NAME}(?![\w@\\-]|[.。．｡]\w)", re.I)
+_TRAILING = ".,;:!?)]}\u2026\u3002"
 _FILE_ENDINGS = frozenset(
     "app bz cab cc cr java mk ml mm mov md pl pm po ps pub py rs sc sh so st sv tc tf ts vi ws zip".split()
 )
 """Endings of hosts that are, in what people write, more often those of files: such a name alone names no host."""
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{12,}={0,2}")
-_DEPTH, _DECODED = 6, 3
+_HEX = re.compile(r"(?:[0-9a-f]{2}){8,}", re.I)
+_DEPTH, _DECODED = 20, 3
 """Values inside values that are looked into, and encodings inside encodings."""
 _MOST_TEXT = 1_000_000
 """Characters that are looked through; what holds more is taken to hold an address that is allowed nowhere."""
@@ -54,7 +69,7 @@ def normal_host(host: str) -> str | None:
     """A host as it is compared: in lower case, in its ASCII form, without a dot at its end; `None` where it is none.
 
     Look-alikes in other scripts stay apart, since their ASCII forms differ. A number counts only as a full address: other
-    spellings of one are read differently by different programs.
+    spellings of one are read differently by different programs, as are a few letters of names.
     """
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
@@ -62,17 +77,16 @@ def normal_host(host: str) -> str | None:
         return ipaddress.ip_address(host).compressed
     except ValueError:
         pass
+    if not _DEVIATING.isdisjoint(host):
+        return None
     try:
-        ascii = idna.encode(host.removesuffix("."), uts46=True, std3_rules=True, transitional=False).decode().lower()
+        ascii = idna.encode(host.removesuffix("."), uts46=True, std3_rules=True).decode().lower()
     except (idna.IDNAError, UnicodeError, IndexError):
         return None
     labels = ascii.split(".")
     if len(ascii) > LONGEST_HOST or not all(_LABEL.fullmatch(label) for label in labels):
         return None
-    try:
-        return ipaddress.IPv4Address(ascii).compressed
-    except ValueError:
-        return None if re.fullmatch(r"[0-9]+|0x[0-9a-f]*", labels[-1]) else ascii
+    return None if _NO_HOST.fullmatch(labels[-1]) else ascii
 
 
 def host_of(url: str) -> str | None:
@@ -89,23 +103,29 @@ def host_of(url: str) -> str | None:
         host, _ = parts.hostname, parts.port
     except ValueError:
         return None
-    stated = _PORT.sub("", authority)
-    normal = normal_host(stated)
+    normal = normal_host(_PORT.sub("", authority))
     return normal if host and normal is not None and normal_host(host) == normal else None
 
 
 def named_hosts(text: str) -> frozenset[str]:
-    """The hosts that a person names in their own words, as addresses or by name; the host of a mail address is not among them,
-    nor the name of a file.
+    """The hosts that a person names in their own words, as addresses or by name, and the mail addresses, whole: the host of one
+    is not named by it. The name of a file names no host.
     """
-    urls = [host_of(url.rstrip(".,;:!?)]}\u2026\u3002")) for url in _NAMED_URL.findall(text)]
+    urls = [host_of(url.rstrip(_TRAILING)) for url in _NAMED_URL.findall(text)]
     rest = _NAMED_URL.sub(" ", text)
+    mails = [_normal_mail(mail) for mail in _MAIL.findall(rest)]
     hosts = [normal_host(name) for name in _NAMED_HOST.findall(rest) if not _is_file(name)]
-    return frozenset(host for host in (*urls, *hosts) if host)
+    return frozenset(host for host in (*urls, *mails, *hosts) if host)
 
 
 def _is_file(name: str) -> bool:
     return name.lower().rpartition(".")[2] in _FILE_ENDINGS
+
+
+def _normal_mail(address: str) -> str | None:
+    box, _, name = address.rpartition("@")
+    host = normal_host(name)
+    return f"{box.lower()}@{host}" if host else None
 
 
 def allowed_host(url: str, user_text: str, policy: ActionPolicy) -> bool:
@@ -121,8 +141,9 @@ def allowed_host(url: str, user_text: str, policy: ActionPolicy) -> bool:
 
 
 def is_allowed(host: str, named: Iterable[str], policy: ActionPolicy) -> bool:
-    """The same of a host that `host_of` gave. `named`: those that the person named."""
-    return host != NOWHERE and (host in named or any(_covers(entry, host) for entry in policy.egress))
+    """The same of a host, or a mail address, as `hosts_in` gives it. `named`: those that the person named."""
+    above = host.rpartition("@")[2]
+    return host != NOWHERE and (host in named or any(_covers(entry, above) for entry in policy.egress))
 
 
 def _covers(entry: str, host: str) -> bool:
@@ -134,16 +155,17 @@ def _covers(entry: str, host: str) -> bool:
 
 def check_entry(entry: str) -> str:
     """An entry of the list of hosts as it is kept. Raises `ValueError`: it names no host, or a whole domain of the top."""
-    bare = entry.strip().removeprefix("*.")
-    host = normal_host(bare)
-    if host is None or (entry.strip().startswith("*.") and ("." not in host or host.replace(".", "").isdigit() or ":" in host)):
+    stated = entry.strip()
+    host, below = normal_host(stated.removeprefix("*.")), stated.startswith("*.")
+    if host is None or (below and ("." not in host or _NO_HOST.fullmatch(host.rpartition(".")[2]) or ":" in host)):
         raise ValueError(f"{entry[:100]!r} is no host; write example.org, or *.example.org for all below it")
-    return f"*.{host}" if entry.strip().startswith("*.") else host
+    return f"*.{host}" if below else host
 
 
 def hosts_in(value: Any) -> frozenset[str]:
-    """The hosts of every address in a value of JSON, however deep: also of those that are percent-encoded or in base64, and in
-    the names of fields. `NOWHERE` stands among them for one that is not allowed anywhere.
+    """The hosts of every address in a value of JSON, however deep, and its mail addresses; `NOWHERE` for any other address.
+
+    Encoded ones are found too (percent, base64, hexadecimal, entities, JSON in a text), and those in the names of fields.
     """
     found: set[str] = set()
     length = 0
@@ -181,33 +203,62 @@ def _texts(value: Any, depth: int) -> Iterator[str | None]:
 
 
 def _hosts_of_text(text: str, decodings: int) -> Iterator[str]:
-    for match in _ADDRESS.finditer(text):
-        yield _host_or_nowhere(match[0])
-    for match in _BARE.finditer(_ADDRESS.sub(" ", text)):
-        yield normal_host(match[0]) or NOWHERE
+    yield from _hosts_of_addresses(text)
+    rest = _ADDRESS.sub(" ", text)
+    for match in _MAIL.finditer(rest):
+        yield _normal_mail(match[0]) or NOWHERE
+    if _ALONE.fullmatch(rest) and not _is_file(rest.strip()):
+        yield normal_host(rest.strip()) or NOWHERE
     if decodings:
         for decoded in _decoded(text):
-            yield from _hosts_of_text(decoded, decodings - 1)
+            for each in _texts(decoded, _DEPTH):
+                yield from (NOWHERE,) if each is None else _hosts_of_text(each, decodings - 1)
+
+
+def _hosts_of_addresses(text: str) -> Iterator[str]:
+    """The hosts of addresses, and of those inside them: where one leads on to another."""
+    while text:
+        inside = []
+        for match in _ADDRESS.finditer(text):
+            yield _host_or_nowhere(match[0])
+            inside.append(_AUTHORITY.sub("", match[0], count=1).lstrip("/") if _AUTHORITY.match(match[0]) else "")
+        for match in _BARE.finditer(_ADDRESS.sub(" ", text)):
+            yield normal_host(match[0]) or NOWHERE
+        text = " ".join(filter(None, inside))
 
 
 def _host_or_nowhere(address: str) -> str:
-    address = address.rstrip(".,;:!?)]}\u2026\u3002")
+    address = address.rstrip(_TRAILING)
     return host_of(f"https:{address}" if address.startswith("//") else address) or NOWHERE
 
 
-def _decoded(text: str) -> Iterator[str]:
+def _decoded(text: str) -> Iterator[Any]:
+    """What a text says in each of the encodings that it may be in."""
     if "%" in text and (plain := unquote(text, errors="replace")) != text:
         yield plain
-    for match in _BASE64.finditer(text):
-        if (said := _from_base64(match[0])) is not None:
-            yield said
+    if "&" in text and (plain := html.unescape(text)) != text:
+        yield plain
+    if text.lstrip()[:1] in ("{", "[", '"'):
+        with suppress(ValueError, RecursionError):
+            yield json.loads(text)
+    for written in dict.fromkeys((text, "".join(text.split()))):
+        for match in _BASE64.finditer(written):
+            for part in dict.fromkeys((match[0], *re.split("[/_-]", match[0]))):
+                if len(part) >= _LEAST and (said := _from_base64(part)) is not None:
+                    yield said
+        for match in _HEX.finditer(written):
+            with suppress(ValueError):
+                yield bytes.fromhex(match[0]).decode()
+
+
+_LEAST = 12
+"""Characters in which no address fits in base64."""
 
 
 def _from_base64(text: str) -> str | None:
-    """What a text says in base64, of either alphabet; `None` where it is none, or holds no text."""
+    """What a text says in base64, of either alphabet; `None` where it says no text."""
     bare = text.rstrip("=").replace("-", "+").replace("_", "/")
     try:
-        plain = base64.b64decode(bare + "=" * (-len(bare) % 4), validate=True).decode()
+        return base64.b64decode(bare + "=" * (-len(bare) % 4), validate=True).decode()
     except (binascii.Error, UnicodeDecodeError):
         return None
-    return plain if plain.isprintable() or "://" in plain else None

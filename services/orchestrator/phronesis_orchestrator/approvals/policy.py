@@ -165,6 +165,15 @@ def _ruling(row: RiskRow) -> Ruling:
     return Ruling.ASK if row.irreversible or row.risk >= Risk.HIGH else Ruling.ALLOW
 
 
+LoadPolicy = Callable[[str], Awaitable[ActionPolicy]]
+"""Reads the policy of a tenant; it never fails, and holds to the one that the system comes with where it cannot be read."""
+
+
+async def load_default(tenant: str) -> ActionPolicy:
+    """The policy that the system comes with, whose tenant it is."""
+    return ActionPolicy()
+
+
 LIFETIME = ActionPolicy().approval_seconds
 """Seconds that an approval waits for its answer, where the tenant's policy says nothing else."""
 LEFT = 60.0

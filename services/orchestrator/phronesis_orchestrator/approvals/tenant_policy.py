@@ -49,14 +49,6 @@ ON CONFLICT DO NOTHING RETURNING *
 """
 _PRUNE = "DELETE FROM action_policies WHERE tenant = $1 AND version <= $2"
 
-LoadPolicy = Callable[[str], Awaitable[ActionPolicy]]
-"""Reads the policy of a tenant; it never fails, and holds to the one that the system comes with where it cannot be read."""
-
-
-async def load_default(tenant: str) -> ActionPolicy:
-    """The policy that the system comes with, whose tenant it is."""
-    return ActionPolicy()
-
 
 class PostgresPolicies:
     """The table `action_policies`."""

@@ -11,6 +11,8 @@ from phronesis_contracts.deletions import AGED_DROP, USER_DATA, USER_ERASE, Aged
 from phronesis_contracts.orchestrator import PROGRESS, TURN_ENDED
 from phronesis_postgres import WRITES_OF_USER, Connection, Database
 
+from .store import WITHOUT_ARGUMENTS
+
 SERVICE = "orchestrator"
 BATCH = 50
 """Conversations that go in one transaction, with their turns."""
@@ -59,7 +61,9 @@ _AGED_TRACES = """
     DELETE FROM traces WHERE turn_id IN (SELECT turn_id FROM traces WHERE tenant = $1 AND at < $2 ORDER BY at LIMIT $3)"""
 # In the order in which the end of a turn takes the same locks: turns first, then their conversation.
 _TURNS = "SELECT id, user_id, status FROM turns WHERE tenant = $1 AND conversation_id = ANY($2::uuid[]) ORDER BY id FOR UPDATE"
+_OF_CONVERSATIONS = "tenant = $1 AND conversation_id = ANY($2::uuid[])"
 _REMOVE = {
+    "audit_arguments": f"{WITHOUT_ARGUMENTS} IN (SELECT id::text FROM turns WHERE {_OF_CONVERSATIONS})",  # noqa: S608
     "grants": "DELETE FROM approval_grants WHERE tenant = $1 AND conversation_id = ANY($2::uuid[])",
     "turns": "DELETE FROM turns WHERE tenant = $1 AND conversation_id = ANY($2::uuid[])",
     "conversations": "DELETE FROM conversations WHERE tenant = $1 AND id = ANY($2::uuid[])",

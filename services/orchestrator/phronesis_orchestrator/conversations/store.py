@@ -212,6 +212,11 @@ UPDATE turns SET erased = true, fence = fence + 1, request = '{}', principal = '
     status = CASE WHEN status IN ('queued', 'running', 'waiting') THEN 'cancelled' ELSE status END
 WHERE conversation_id = $1
 """
+# That a call was made stays in the audit trail; with what, and because of which texts, goes with its turn.
+WITHOUT_ARGUMENTS = (
+    "UPDATE audit SET arguments = arguments - '{arguments,because}'::text[] "
+    "WHERE arguments ? 'because' AND arguments ->> 'turn_id'"
+)
 _REMOVE = {
     "messages": "DELETE FROM messages WHERE conversation_id = $1",
     "directives": "DELETE FROM directives WHERE conversation_id = $1",
@@ -222,6 +227,8 @@ _REMOVE = {
     "grants": "DELETE FROM approval_grants WHERE conversation_id = $1",
     "traces": "DELETE FROM traces WHERE turn_id IN (SELECT id FROM turns WHERE conversation_id = $1)",
     "turns": _ERASE,
+    # Behind the turns, whose rows an entry that is just being made waits for.
+    "audit_arguments": f"{WITHOUT_ARGUMENTS} IN (SELECT id::text FROM turns WHERE conversation_id = $1)",  # noqa: S608
 }
 # Inside a JSON text quotes are escaped, so these bytes are found nowhere but in the field itself.
 _UNSEND = "DELETE FROM outbox WHERE tenant = $1 AND subject = $2 AND position($3::bytea IN body) > 0"

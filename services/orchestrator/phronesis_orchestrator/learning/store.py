@@ -10,7 +10,7 @@ from phronesis_contracts.facts import COPIES_PURGED, CopiesPurged, MemoryForgott
 from phronesis_contracts.orchestrator import TURN_ENDED
 from phronesis_postgres import EVERY_TENANT, Connection, Database, write_news
 
-from ..conversations.store import labels_from_row
+from ..conversations.store import WITHOUT_ARGUMENTS, labels_from_row
 from .statements import EndedTurn
 
 SERVICE = "orchestrator"
@@ -41,6 +41,7 @@ _REMOVE = {
     "task_templates": "DELETE FROM task_templates WHERE turn_id = ANY($1::uuid[])",
     "steps": "DELETE FROM journal WHERE turn_id = ANY($1::uuid[])",
     "approvals": "DELETE FROM approvals WHERE turn_id = ANY($1::uuid[])",
+    "audit_arguments": f"{WITHOUT_ARGUMENTS} = ANY($1::uuid[]::text[])",
     "summaries": _SUMMARIES,
     "turns": _ERASE,
 }

@@ -1,4 +1,4 @@
--- depends: 0012-acting
+-- depends: 0013-labels
 
 -- What agents of a tenant may do because of untrusted texts: each version whole, the highest is in force.
 CREATE TABLE action_policies (
@@ -24,6 +24,9 @@ ALTER TABLE approvals ADD COLUMN because jsonb NOT NULL DEFAULT '[]';
 ALTER TABLE approvals ADD COLUMN host text NOT NULL DEFAULT '';
 ALTER TABLE approvals ADD COLUMN grantable boolean NOT NULL DEFAULT false;
 ALTER TABLE approvals ADD COLUMN scope text NOT NULL DEFAULT 'once';
+
+-- Calls whose arguments stand in the audit trail, for as long as their turns do.
+CREATE INDEX audit_of_turn ON audit ((arguments ->> 'turn_id')) WHERE arguments ? 'because';
 
 -- Consents that cover later calls, in one conversation or, without one, in all of the user's.
 CREATE TABLE approval_grants (

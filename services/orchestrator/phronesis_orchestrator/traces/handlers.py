@@ -42,8 +42,7 @@ from phronesis_contracts.orchestrator import Audited, Turn, TurnProgress, TurnSt
 from phronesis_contracts.origins import OriginKind
 from phronesis_contracts.service import AUDITED
 
-from ..approvals.policy import ApprovalAnswer, ApprovalRequest, make_approval_id
-from ..approvals.tenant_policy import LoadPolicy, load_default
+from ..approvals.policy import ApprovalAnswer, ApprovalRequest, LoadPolicy, load_default, make_approval_id
 from ..conversations.history import Past, Summary
 from ..ledger.budgets import Ledger
 from ..ledger.store import PostgresLedger

@@ -74,6 +74,10 @@ class RecordedTurn:
     """Ids of the memories it used that have been forgotten since."""
 
 
+# Locked, so that a deletion that goes on at the moment either waits for the entry, or is seen.
+_TURN_STANDS = "SELECT true FROM turns WHERE tenant = $1 AND id = $2::text::uuid AND NOT erased FOR SHARE"
+
+
 class PostgresTraces:
     """How answers came about, inside one tenant at a time, and the audit trail."""
 
@@ -129,8 +133,11 @@ class PostgresTraces:
             await connection.execute(_FORGOTTEN, tenant, user, list(ids))
 
     async def audit(self, news_id: str, tenant: str, service: str, entry: Audited) -> None:
-        """Store an audit entry; a repeat changes nothing."""
+        """Store an audit entry; a repeat changes nothing. Of a call whose turn is gone by now, the arguments go with it."""
         async with self._database.transaction(tenant) as connection:
+            arguments = entry.arguments
+            if "because" in arguments and not await connection.fetchval(_TURN_STANDS, tenant, str(arguments.get("turn_id"))):
+                arguments = {name: value for name, value in arguments.items() if name not in ("arguments", "because")}
             await connection.execute(
                 "INSERT INTO audit (news_id, tenant, service, who, role, action, outcome, code, arguments, acted_by) "
                 "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (news_id) DO NOTHING",
@@ -142,7 +149,7 @@ class PostgresTraces:
                 entry.action,
                 entry.outcome,
                 entry.code,
-                entry.arguments,
+                arguments,
                 entry.acted_by,
             )
 

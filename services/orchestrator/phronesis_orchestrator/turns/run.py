@@ -31,6 +31,7 @@ from phronesis_contracts import (
 )
 from phronesis_contracts.agents import AnswerSource
 from phronesis_contracts.instructions import AgentProfile
+from phronesis_contracts.media import HTTP_FETCH
 from phronesis_contracts.orchestrator import Reply, ToolOutcome, TurnProgress, TurnStatus, Usage
 
 from ..agents.client import serve_client
@@ -49,10 +50,11 @@ from ..agents.context import (
     tag_agent,
 )
 from ..agents.loops import LOOPS
+from ..agents.presentation import disarm_links
 from ..agents.text import focus
 from ..agents.tools import may_read
-from ..approvals.policy import ApprovalWaits, Waiting, pause_turn
-from ..approvals.tenant_policy import LoadPolicy, load_default
+from ..approvals.egress import host_of, is_allowed, named_hosts
+from ..approvals.policy import ApprovalWaits, LoadPolicy, Waiting, load_default, pause_turn
 from ..conversations.history import Past
 from ..ledger.budgets import NO_LEDGER, Ledger
 from ..metrics import DEGRADED, TURN_SECONDS, TURNS
@@ -251,7 +253,7 @@ class TurnRunner:
         reply = Reply(
             conversation_id=claim.conversation_id,
             turn_id=claim.turn_id,
-            user_response=answer.text,
+            user_response=disarm_links(answer.text, _linked_hosts(running, turn)),
             next_agent_directive=answer.directive,
             reasoner=answer.reasoner or reasoner.name,
             degraded=tuple(running.degraded),
@@ -271,6 +273,14 @@ class TurnRunner:
             attached=media.names,
             labels=merge_labels((Label(kind=OriginKind.USER),), running.origins.labels),
         )
+
+
+def _linked_hosts(running: TurnRun, turn: TurnContext) -> Callable[[str], bool]:
+    """Which hosts a reply may link to: those that the user or an admin named, and those of pages that the turn has read."""
+    words = (turn.user_text, *(message.text for message in turn.history if message.role == "user"))
+    read = (one.answer["url"] for one in running.record.questions if one.subject == HTTP_FETCH.subject and one.answer)
+    named = named_hosts("\n".join(words)) | {host for url in read if (host := host_of(url)) is not None}
+    return lambda host: is_allowed(host, named, running.policy)
 
 
 def _usage(running: TurnRun, claim: Claim, turn: TurnContext) -> Usage:
