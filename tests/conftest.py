@@ -52,8 +52,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """A module of the other speed is not imported."""
-    return True if collection_path.is_file() and split.of_the_other_speed(collection_path, config.option.markexpr) else None
+    """A module of which this run takes no test is not imported."""
+    left = collection_path.is_file() and split.is_left_out(collection_path, config.option.markexpr, production.STORES)
+    return True if left else None
 
 
 @pytest.hookimpl(tryfirst=True)
