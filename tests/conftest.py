@@ -76,7 +76,7 @@ class Groups(LoadScopeScheduling):
     """Gives whole groups to the processes, in their order, one after the other."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return split.group(nodeid, self.numnodes)
+        return split.group(nodeid, self.numnodes, self.config.option.markexpr)
 
 
 @pytest.hookimpl(wrapper=True)

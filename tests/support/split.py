@@ -13,7 +13,8 @@ or it goes through a catalogue case by case (every tool, every role, every hosti
 `make test`. A module of which a run takes no test is not even imported.
 
 **Groups.** A module's tests run in one process, one after the other, for they share its fixtures; so do the modules of
-`tests/e2e` that use the package's stack, in as many groups as there are processes. Groups that take long begin first.
+`tests/e2e` that use the package's stack. Those of `make verify`, which load it with thousands, are as many groups as there are
+processes; the others are one, for a second stack costs more than it gives. Groups that take long begin first.
 
 **Stores.** Where `PHRONESIS_STORES=production`, what touches neither a graph store nor a vector store is left out: it ran on
 the embedded ones, and would do the same. Of `tests/e2e`, what belongs to `make verify` is left out too: the adapters are shown
@@ -105,11 +106,18 @@ def long_ones_first(items: list[pytest.Item]) -> None:
     items.sort(key=place)
 
 
-def group(test: str, workers: int) -> str:
-    """The name of the group of a test, by its id: the tests of a group run in one process."""
+def group(test: str, workers: int, expression: str) -> str:
+    """The name of the group of a test, by its id: the tests of a group run in one process.
+
+    Args:
+        test: the id.
+        workers: how many processes run tests.
+        expression: what `-m` says of the run.
+    """
     module = test.partition("::")[0]
     if module.startswith("tests/e2e/") and _uses_the_packages_stack(module):
-        return f"stories {zlib.crc32(module.encode()) % workers}"
+        stacks = workers if expression == "verify" else 1
+        return f"stories {zlib.crc32(module.encode()) % stacks}"
     return module
 
 

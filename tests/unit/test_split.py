@@ -89,3 +89,10 @@ def test_what_names_a_stack_or_a_server_by_whatever_way_touches_stores() -> None
     ]
     assert [split.starts_stores(one) for one in starts] == [True] * len(starts)
     assert [split.starts_stores(one) for one in (everybody, test_bus_rpc.server, test_tenants)] == [False] * 3
+
+
+def test_the_stories_of_a_run_share_one_stack_unless_they_are_the_long_ones() -> None:
+    stories = [f"tests/e2e/{path.name}::test_one" for path in sorted((split.TESTS / "e2e").glob("test_*.py"))]
+    grouped = {speed: {split.group(story, 2, speed) for story in stories} for speed in ("", *split.SPEEDS)}
+    shared = {speed: sorted(name for name in names if name.startswith("stories")) for speed, names in grouped.items()}
+    assert shared == {"": ["stories 0"], "not verify": ["stories 0"], "verify": ["stories 0", "stories 1"]}
