@@ -1,6 +1,6 @@
 # Targets with a line each: `make`. Everything runs in .venv, which `make setup` fills with what requirements.lock says.
 .DEFAULT_GOAL := help
-.PHONY: help setup model integrations dist demo up test verify test-stores kubernetes kind unit check chaos faults injections bench evals docs site requirements new-service lock sbom fmt
+.PHONY: help setup model integrations dist demo up test verify test-properties test-rest test-stores kubernetes kind unit check chaos faults injections bench evals docs site requirements new-service lock sbom fmt
 
 UV_VERSION := 0.13.9
 BIN := .venv/bin
@@ -25,7 +25,7 @@ WORKERS := 2
 SPLIT := -n $(WORKERS) --dist loadscope --no-loadscope-reorder --max-worker-restart=0
 
 help:  ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(READY)  ## Make .venv and install exactly what requirements.lock says
 
@@ -65,13 +65,17 @@ test: setup  ## The tests of every change, on the real embedded servers, within 
 	$(QUICK) tests $(SPLIT) -m "not verify" --durations=25
 
 verify: setup model integrations  ## What `make test` leaves out: the rest, more examples of each property, and the production stores
+	@$(MAKE) --no-print-directory test-properties test-rest test-stores
+
+test-properties: setup  ## More examples of each property, in a minute or two
 	$(QUICK) tests/unit tests/contract $(SPLIT) -m hypothesis --hypothesis-profile=thorough
+
+test-rest: setup model integrations  ## What `make test` leaves out, on the embedded stores
 	$(PYTEST) tests $(SPLIT) -m verify --durations=25
-	@$(MAKE) --no-print-directory test-stores
 
 test-stores: setup  ## What touches a graph or a vector store, on real Neo4j and Weaviate servers
 	$(BIN)/python -m tests.support.production
-	PHRONESIS_STORES=production $(PYTEST) tests/stores tests/integration tests/e2e $(SPLIT) --durations=25
+	PHRONESIS_STORES=production $(QUICK) tests/stores tests/integration tests/e2e $(SPLIT) --durations=25
 
 # Building the control plane takes minutes, once; then `make verify` runs these tests too, and without it skips them.
 kubernetes: setup  ## The chart on a real API server with its controllers: installed, upgraded, rolled back (Go 1.26)
@@ -84,20 +88,42 @@ kind: setup  ## The chart on a cluster of kind: a conversation outlives a killed
 unit: setup  ## The tests that need nothing but Python, in about a minute
 	$(QUICK) tests/unit tests/contract $(SPLIT) -m "not verify"
 
+# Two processes side by side; what takes long begins first.
 check: setup integrations  ## Formatting, lint, types, import rules, generated documents, the chart, licences, the site, the API (with npm)
+	@$(MAKE) --no-print-directory --output-sync=target -j 2 $(CHECKS)
+
+CHECKS := $(addprefix check-,lint types integrations api documents changes deployment site)
+.PHONY: $(CHECKS)
+
+check-lint:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy $(CHECKED)
-	$(BIN)/mypy --python-executable .venv-integrations/bin/python integrations
 	$(BIN)/lint-imports
+
+check-types:
+	$(BIN)/mypy $(CHECKED)
+
+# With a cache of its own: each run would drop what the other has found with another Python.
+check-integrations:
+	$(BIN)/mypy --cache-dir .mypy_cache/integrations --python-executable .venv-integrations/bin/python integrations
+
+check-api:
+	$(BIN)/python -m scripts.api_lint $(if $(CI),--required)
+
+check-documents:
 	$(BIN)/python -m scripts.documents --check
 	$(BIN)/python -m scripts.requirements --check
+
+check-changes:
 	$(BIN)/python -m scripts.schema_changes
+
+check-deployment:
 	$(BIN)/python -m scripts.deployment
 	$(BIN)/python -m scripts.chart
+
+check-site:
 	$(BIN)/python -m scripts.licences
 	$(BIN)/python -m scripts.site
-	$(BIN)/python -m scripts.api_lint $(if $(CI),--required)
 
 chaos: setup  ## The long run of kills; its report is committed
 	$(BIN)/python -m tests.chaos

@@ -19,6 +19,7 @@ from cyclonedx.model.license import License
 from cyclonedx.output import make_outputter
 from cyclonedx.schema import OutputFormat, SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
+from jsonschema import Draft7Validator
 from packageurl import PackageURL
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -41,6 +42,9 @@ from .tree import ROOT
 
 PLACE = ROOT / "dist" / "sbom.cdx.json"
 _SCHEMA = SchemaVersion.V1_6
+# What reads IRIs is left out of the lock; the addresses of a bill are URIs, which is a stricter rule.
+_FORMATS = Draft7Validator.FORMAT_CHECKER.checkers
+_FORMATS["iri-reference"] = _FORMATS["uri-reference"]
 
 
 class Invalid(Exception):

@@ -52,8 +52,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """A module of the other speed is not imported."""
-    return True if collection_path.is_file() and split.of_the_other_speed(collection_path, config.option.markexpr) else None
+    """A module of which this run takes no test is not imported."""
+    left = collection_path.is_file() and split.is_left_out(collection_path, config.option.markexpr, production.STORES)
+    return True if left else None
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -75,7 +76,7 @@ class Groups(LoadScopeScheduling):
     """Gives whole groups to the processes, in their order, one after the other."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return split.group(nodeid, self.numnodes)
+        return split.group(nodeid, self.numnodes, self.config.option.markexpr)
 
 
 @pytest.hookimpl(wrapper=True)

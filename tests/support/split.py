@@ -10,10 +10,11 @@ run of kills. `make verify` runs the rest. A test that belongs to the rest says 
 
 and every test of a folder in `VERIFIED` belongs to it. What makes a test one of the rest: it starts a whole stack of its own,
 or it goes through a catalogue case by case (every tool, every role, every hostile file) where a sample of the cases is in
-`make test`. A module whose every test is of the other speed is not even imported.
+`make test`. A module of which a run takes no test is not even imported.
 
 **Groups.** A module's tests run in one process, one after the other, for they share its fixtures; so do the modules of
-`tests/e2e` that use the package's stack, in as many groups as there are processes. Groups that take long begin first.
+`tests/e2e` that use the package's stack. Those of `make verify`, which load it with thousands, are as many groups as there are
+processes; the others are one, for a second stack costs more than it gives. Groups that take long begin first.
 
 **Stores.** Where `PHRONESIS_STORES=production`, what touches neither a graph store nor a vector store is left out: it ran on
 the embedded ones, and would do the same. Of `tests/e2e`, what belongs to `make verify` is left out too: the adapters are shown
@@ -37,14 +38,20 @@ from typing import Any
 
 import pytest
 
+from phronesis_local.settings import Stores
+
 TESTS = Path(__file__).parents[1]
 VERIFIED = ("questions", "console")
 """Folders of `tests` that belong to `make verify` as a whole."""
 SPEEDS = ("not verify", "verify")
 """What `-m` says of the two."""
+PROPERTIES = "hypothesis"
+"""What `-m` says of the properties, each of which names the library that makes its examples."""
 _ORDER = ("chaos", "e2e", "console", "integration", "kubernetes", "stores", "questions", "contract", "unit")
 _AFTER_ALL_STORIES = "test_what_the_logs_hold"
 _WHOLE_MODULE = re.compile(r"^pytestmark = (\[\s*)?pytest\.mark\.verify\b", re.MULTILINE)
+_ANY_STORE = re.compile(r"^pytestmark = (\[[^\]]*)?pytest\.mark\.any_store\b", re.MULTILINE)
+_BY_STORES = re.compile(r"\bmark\.stores\b")
 _SOME = re.compile(r"\bmark\.verify\b")
 _SHARED_STACK = re.compile(r"\b(stack: RunningStack|everybody: Town|analyst: Person|somebody: Person)\b")
 _OWN_STACK = re.compile(r"tmp_path_factory")
@@ -56,14 +63,30 @@ _ONLY_NAMES = {"prepare", "graph_login"}
 """What of these starts nothing."""
 
 
-def of_the_other_speed(path: Path, expression: str) -> bool:
-    """Whether every test of a file is deselected by `expression`, one of `SPEEDS`, as its text shows."""
-    if expression not in SPEEDS or not path.name.startswith("test_") or TESTS not in path.parents:
+def is_left_out(path: Path, expression: str, stores: Stores) -> bool:
+    """Whether a run that `expression` describes, on these stores, takes no test of a file, as its text shows.
+
+    Such a module is not imported: to import one and make its items takes up to 15 seconds in each process.
+    """
+    if not path.name.startswith("test_") or TESTS not in path.parents:
         return False
-    whole = path.relative_to(TESTS).parts[0] in VERIFIED
     text = path.read_text(encoding="utf-8")
-    whole = whole or _WHOLE_MODULE.search(text) is not None
+    folder = path.relative_to(TESTS).parts[0]
+    if expression in SPEEDS:
+        return _of_the_other_speed(folder, text, expression)
+    if expression == PROPERTIES:
+        return PROPERTIES not in text
+    return stores is Stores.PRODUCTION and _of_no_store(folder, text)
+
+
+def _of_the_other_speed(folder: str, text: str, expression: str) -> bool:
+    whole = folder in VERIFIED or _WHOLE_MODULE.search(text) is not None
     return whole if expression == "not verify" else not whole and _SOME.search(text) is None
+
+
+def _of_no_store(folder: str, text: str) -> bool:
+    rest_of_stories = folder == "e2e" and _WHOLE_MODULE.search(text) is not None and _BY_STORES.search(text) is None
+    return rest_of_stories or _ANY_STORE.search(text) is not None
 
 
 def mark_folders(items: list[pytest.Item]) -> None:
@@ -83,11 +106,18 @@ def long_ones_first(items: list[pytest.Item]) -> None:
     items.sort(key=place)
 
 
-def group(test: str, workers: int) -> str:
-    """The name of the group of a test, by its id: the tests of a group run in one process."""
+def group(test: str, workers: int, expression: str) -> str:
+    """The name of the group of a test, by its id: the tests of a group run in one process.
+
+    Args:
+        test: the id.
+        workers: how many processes run tests.
+        expression: what `-m` says of the run.
+    """
     module = test.partition("::")[0]
     if module.startswith("tests/e2e/") and _uses_the_packages_stack(module):
-        return f"stories {zlib.crc32(module.encode()) % workers}"
+        stacks = workers if expression == "verify" else 1
+        return f"stories {zlib.crc32(module.encode()) % stacks}"
     return module
 
 

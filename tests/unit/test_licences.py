@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 from cyclonedx.model.component import ComponentScope
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
 
 from scripts import licences, sbom
 from scripts.licences import Locked, Rules, check, find_licence, is_allowed, list_distributions, read_lock
@@ -173,6 +175,13 @@ def test_a_bill_that_does_not_fit_the_schema_is_not_written(tmp_path: Path) -> N
     installed = plant(tmp_path, "License-Expression: MIT")
     with pytest.raises(sbom.Invalid):
         sbom.make_bill({Locked("thing", "1.0", ("no hash",)): ComponentScope.REQUIRED}, installed, RULES, "1.2.3")
+
+
+def test_a_bill_with_an_address_that_is_none_does_not_fit_the_schema(tmp_path: Path) -> None:
+    installed = plant(tmp_path, "License-Expression: MIT")
+    bill = sbom.make_bill({Locked("thing", "1.0", ("a" * 64,)): ComponentScope.REQUIRED}, installed, RULES, "1.2.3")
+    wrong = bill.replace('"url": "pkg:', '"url": "no address, ')
+    assert [JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None for text in (bill, wrong)] == [True, False]
 
 
 def test_copies_of_packages_elsewhere_on_the_path_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,8 @@ TARGETS = {
     "up",
     "test",
     "verify",
+    "test-properties",
+    "test-rest",
     "test-stores",
     "unit",
     "check",
