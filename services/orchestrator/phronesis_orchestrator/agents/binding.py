@@ -32,6 +32,7 @@ log = logging.getLogger(__name__)
 _NAMES = ("title", "name", "key", "label", "summary")
 _NAMED, _PRIVATE = 2_000, 20_000
 """Things, and words of private texts, that are kept of what a turn reads."""
+_LONGEST_NAME = 300
 _TELLING = 4
 """Letters from which on a word may give something away."""
 _OF_ADDRESSES = frozenset({"http", "https", "html"})
@@ -49,7 +50,8 @@ class Origins:
         self.turn: TurnContext | None = None
         self.wishes: dict[str, tuple[Wish, ...]] = {}
         """What the planner that reads the user's words alone wants called, by the tool that it was asked about."""
-        self._names: dict[str, frozenset[str]] = {}
+        self._unread: list[tuple[str, Any]] = []
+        self._names: dict[str, str] = {}
         self._private: dict[str, set[str]] = {}
         """Words of what was read, by the outside server that they came from; most come from none."""
 
@@ -64,28 +66,28 @@ class Origins:
         self.said, self.turn = "\n".join([turn.user_text, *reversed(earlier)])[:_SAID], turn
         client = turn.client
         theirs = client is not None and (client.instructions or client.steps or client.tools)
-        self.read([*labels, *([Label(kind=OriginKind.CLIENT)] if theirs else [])], turn.profile, turn.media_text)
-        self.keep_private(message.text for message in turn.history if message.role != "user")
+        answers = [message.text for message in turn.history if message.role != "user"]
+        self.read([*labels, *([Label(kind=OriginKind.CLIENT)] if theirs else [])], turn.profile, turn.media_text, answers)
 
     def read(self, labels: Iterable[Label], *values: Any) -> None:
         """Note what was read. `values`: messages, JSON, or texts."""
         came = tuple(labels)
         self.labels = merge_labels(self.labels, came)
         server = came[0].id if len(came) == 1 and came[0].kind is OriginKind.OUTSIDE else ""
-        for value in values:
+        self._unread.extend((server, value) for value in values if value)
+
+    def _take_in(self) -> None:
+        """Look through what was read. Only a call with an effect needs to know, and most turns make none."""
+        unread, self._unread = self._unread, []
+        for server, value in unread:
             given = value.model_dump(mode="json", by_alias=True) if isinstance(value, Message) else value
             for id, names in _named(given):
                 if len(self._names) < _NAMED:
-                    self._names[id] = self._names.get(id, frozenset()) | names
-            self.keep_private((text for text in _leaves(given) if isinstance(text, str)), server)
-
-    def keep_private(self, texts: Iterable[str], server: str = "") -> None:
-        """Note words that may not leave the tenant unless the user says them. `server`: the outside server that said them."""
-        kept = self._private.setdefault(server, set())
-        for text in texts:
-            if len(kept) >= _PRIVATE:
-                break
-            kept.update(word for word in words(normalise(text[:_SAID])) if len(word) >= _TELLING)
+                    self._names[id] = f"{self._names[id]} {names}" if id in self._names else names
+            kept = self._private.setdefault(server, set())
+            for text in _leaves(given):
+                if isinstance(text, str) and len(kept) < _PRIVATE:
+                    kept.update(word for word in words(normalise(text[:_SAID])) if len(word) >= _TELLING)
 
     def gives_away(self, arguments: Any, to: str = "") -> bool:
         """Whether arguments hold words of what was read that neither the user nor the untainted planner said.
@@ -93,6 +95,7 @@ class Origins:
         Args:
             to: the outside server that they go to; it is told nothing new by its own words.
         """
+        self._take_in()
         wished = (str(value) for some in self.wishes.values() for wish in some for value in _leaves(wish.arguments))
         known = {word for text in (self.said, *wished) for word in words(normalise(unquote(text)))} | _OF_ADDRESSES
         known |= self._private.get(to, set()) if to else set()
@@ -105,14 +108,17 @@ class Origins:
         wishes = [wish for wish in self.wishes.get(tool.name, ()) if wish.tool == tool.name]
         if not wishes:
             return False
+        self._take_in()
         wished = "\n".join(str(value) for wish in wishes for value in _leaves(wish.arguments))
         return _is_drawn(arguments, f"{self.said}\n{wished}", self.said, _property_names(tool), self._names)
 
 
 def normalise(text: str) -> str:
     """A text without what tricks the eye: compatible forms are one, and signs without width are gone."""
+    if text.isascii():
+        return text.casefold()
     folded = unicodedata.normalize("NFKC", text).casefold()
-    return "".join(sign for sign in folded if unicodedata.category(sign) != "Cf")
+    return "".join(sign for sign in folded if sign.isascii() or unicodedata.category(sign) != "Cf")
 
 
 def effect_of(tool: Tool[Any, Any]) -> Effect:
@@ -200,11 +206,11 @@ def _schema(tool: Tool[Any, Any]) -> dict[str, Any]:
     return kind.schema_ if issubclass(kind, OutsideArguments) else kind.model_json_schema()
 
 
-def _is_drawn(arguments: Any, drawn: str, said: str, known: frozenset[str], names: Mapping[str, frozenset[str]]) -> bool:
+def _is_drawn(arguments: Any, drawn: str, said: str, known: frozenset[str], names: Mapping[str, str]) -> bool:
     text = normalise(drawn)
-    stems = frozenset(stem(word) for word in words(text))
-    theirs = frozenset(stem(word) for word in words(normalise(said)))
-    best = max((len(own & theirs) for own in names.values()), default=0)
+    stems, theirs = _stems(text, every=True), _stems(normalise(said))
+    shared = {id: len(theirs & _stems(own)) for id, own in names.items()}
+    best = max(shared.values(), default=0)
 
     def holds(value: Any) -> bool:
         if value is None or value == "" or (isinstance(value, bool) and not value):
@@ -215,8 +221,8 @@ def _is_drawn(arguments: Any, drawn: str, said: str, known: frozenset[str], name
                 if not isinstance(value, bool)
                 else "true" in stems
             )
-        if value in names and (overlap := len(names[value] & theirs)):
-            return overlap == best
+        if shared.get(value):
+            return shared[value] == best
         plain = " ".join(normalise(value).split())
         if plain in " ".join(text.split()) and (len(plain) > 2 or plain in stems):
             return True
@@ -263,14 +269,18 @@ def _leaves(value: Any) -> Iterator[Any]:
         yield value
 
 
-def _named(value: Any) -> Iterator[tuple[str, frozenset[str]]]:
-    """The things in an answer: what may stand for an id, and the stems of their names."""
+def _stems(text: str, *, every: bool = False) -> frozenset[str]:
+    """The stems of a normal text: of the words that name something, or of all."""
+    return frozenset(stem(word) for word in words(text) if every or is_content(word))
+
+
+def _named(value: Any) -> Iterator[tuple[str, str]]:
+    """The things in an answer: what may stand for an id, and what they are called."""
     if isinstance(value, dict):
-        names = " ".join(str(value[name]) for name in _NAMES if isinstance(value.get(name), str))
-        found = frozenset(stem(word) for word in words(normalise(names)) if is_content(word))
+        names = [str(value[name])[:_LONGEST_NAME] for name in _NAMES if isinstance(value.get(name), str)]
         for key, id in value.items():
             if isinstance(id, str) and (key in ("id", "key") or key.endswith(("_id", "Id"))):
-                yield id, found | frozenset(stem(word) for word in words(normalise(id)) if is_content(word))
+                yield id, normalise(" ".join((id, *names)))
         for member in value.values():
             yield from _named(member)
     elif isinstance(value, list | tuple):
