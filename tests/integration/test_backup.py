@@ -46,6 +46,7 @@ class Before:
     recalled: dict[str, Any] = field(default_factory=dict)
     conversation: str = ""
     messages: list[Any] = field(default_factory=list)
+    origins: dict[str, list[dict[str, str]]] = field(default_factory=dict)
     media: str = ""
     accepted: list[str] = field(default_factory=list)
     """Turns of somebody busy that were accepted before the backup began."""
@@ -57,6 +58,13 @@ async def recalled(person: Person, scope: str) -> list[tuple[str, str, float]]:
     """What a scope holds on the harbour: keys, contents and confidences."""
     answer = await person.tool("recall_memory", {"scope": scope, "query_summary": "harbour"})
     return [(one["key"], one["content"], one["confidence"]) for one in answer.json()["snippets"]]
+
+
+async def origins(person: Person) -> dict[str, list[dict[str, str]]]:
+    """Where somebody's memories come from, by what they say, once the turn with the document is among them."""
+    page = (await person.http.get("/api/v1/memory")).json()["memories"]
+    told = {one["text"]: one["labels"] for one in page}
+    return told if any("Attached: ferry.pdf" in text for text in told) else {}
 
 
 async def busy(person: Person, accepted: list[str], stop: asyncio.Event) -> None:
@@ -89,6 +97,8 @@ async def filled(people: Town, before: Before) -> None:
     before.media = await ann.uploaded("ferry.pdf", pdf([LINES]))
     before.conversation = (await ann.reply("Hello! When does the ferry leave?", media=[before.media]))["conversation_id"]
     before.messages = await ann.messages(before.conversation)
+    await eventually(lambda: origins(ann), within=60)
+    before.origins = await origins(ann)
     before.people = {name: (p.key, p.tenant, p.user) for name, p in (("ann", ann), ("bob", bob), ("chief", chief))}
     before.recalled = {query: await ann.recall(query) for query in QUERIES}
 
@@ -160,6 +170,12 @@ async def test_memories_of_scopes_are_there(after: After) -> None:
     assert [await recalled(chief, scope) for scope in ("personal", "secrets", "csuite")] == [[("harbour", KEPT, 0.5)]] * 2 + [
         []
     ]
+
+
+async def test_every_memory_comes_from_where_it_came_from(before: Before, after: After) -> None:
+    assert await origins(after.named["ann"]) == before.origins
+    kinds = {label["kind"] for labels in before.origins.values() for label in labels}
+    assert {"memory", "document"} <= kinds
 
 
 async def test_a_conversation_goes_on(before: Before, after: After) -> None:
