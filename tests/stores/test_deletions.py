@@ -186,9 +186,7 @@ async def test_nothing_of_a_deleted_conversation_is_left_in_any_table(
     assert len(stopped) == 1
     removed = {"messages": 2, "directives": 1, "steps": 1, "approvals": 0, "traces": 1, "turns": 3, "news": 2}
     removed |= {"grants": 0, "audit_arguments": 0}
-    assert deletion.removed == {
-        "orchestrator": {**removed, "task_states": 0, "task_templates": 0}
-    }
+    assert deletion.removed == {"orchestrator": {**removed, "task_states": 0, "task_templates": 0}}
 
 
 async def test_the_news_of_other_conversations_stays(
