@@ -13,6 +13,7 @@ import asyncpg
 from phronesis_bus import Call, audit_entry
 from phronesis_contracts import BadRequest, NotFound, Principal
 from phronesis_contracts.approvals import (
+    POLICY_SET,
     ActionPolicy,
     AnswerApproval,
     Approval,
