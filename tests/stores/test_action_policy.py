@@ -23,7 +23,8 @@ from phronesis_contracts.approvals import (
 from phronesis_contracts.origins import OriginKind
 from phronesis_contracts.tools import Effect
 from phronesis_orchestrator.approvals import tenant_policy
-from phronesis_orchestrator.approvals.tenant_policy import PolicyCache, PolicyHandlers, PostgresPolicies
+from phronesis_orchestrator.approvals.store import PostgresPolicies
+from phronesis_orchestrator.approvals.tenant_policy import PolicyCache, PolicyHandlers
 from phronesis_postgres import Database
 from tests.support.personas import Persona
 from tests.support.servers import PostgresServer

@@ -86,6 +86,10 @@ class FakeGateway:
     looks: int = 2
     """How many times a deletion is looked at before it is complete."""
     approvals: dict[str, dict[str, Any]] = field(default_factory=dict)
+    grants: dict[str, dict[str, Any]] = field(default_factory=dict)
+    policies: list[dict[str, Any]] = field(
+        default_factory=lambda: [{"policy": {"version": 0, "rules": [], "egress": [], "approval_seconds": 604800.0}}]
+    )
     down: tuple[str, ...] = ()
     problem: dict[str, Any] | None = None
     """The problem that turns end with instead of a reply."""
@@ -117,6 +121,10 @@ class FakeGateway:
             Route("/api/v1/turns/{id}/trace", self._trace),
             Route("/api/v1/approvals", self._approvals),
             Route("/api/v1/approvals/{id}", self._approval, methods=["GET", "POST"]),
+            Route("/api/v1/approval-grants", self._grants),
+            Route("/api/v1/approval-grants/{id}", self._revoke_grant, methods=["DELETE"]),
+            Route("/api/v1/action-policy", self._policy, methods=["GET", "PUT"]),
+            Route("/api/v1/action-policy/versions", self._policy_versions),
             Route("/api/v1/media", self._media, methods=["POST"]),
             Route("/api/v1/tools", self._tools),
             Route("/api/v1/tools/{name}", self._tool, methods=["POST"]),
@@ -238,8 +246,34 @@ class FakeGateway:
             status = {"approve": "granted", "refuse": "refused"}[given["decision"]]
             if found["status"] not in ("pending", status):
                 return problem(409, "approval_answered", f"the approval is {found['status']}")()
-            found |= {"status": status, "note": given["note"], "answered_by": "ann"}
+            found |= {"status": status, "note": given["note"], "scope": given["scope"], "answered_by": "ann"}
         return JSONResponse(found)
+
+    async def _grants(self, request: Request) -> Response:
+        every = request.query_params["revoked"] == "true"
+        return JSONResponse({"grants": [one for one in self.grants.values() if every or one["revoked_at"] is None]})
+
+    async def _revoke_grant(self, request: Request) -> Response:
+        found = self.grants.get(request.path_params["id"])
+        if found is None:
+            return problem(404, "unknown_grant", "no such grant")()
+        found |= {"revoked_at": OPENED, "revoked_by": "ann"}
+        return JSONResponse(found)
+
+    async def _policy(self, request: Request) -> Response:
+        if request.method == "PUT":
+            given = await request.json()
+            if given["replaces"] != len(self.policies) - 1:
+                return problem(409, "policy_changed", "another version is in force")()
+            base = given if "restores" not in given else self.policies[given["restores"]]["policy"]
+            policy = {name: base[name] for name in ("rules", "egress", "approval_seconds")}
+            made = {"policy": {"version": len(self.policies), **policy}, "changed_at": OPENED, "changed_by": "ann"}
+            self.policies.append({**made, "restores": given.get("restores")})
+        version = request.query_params.get("version")
+        return JSONResponse(self.policies[-1 if version is None else int(version)])
+
+    async def _policy_versions(self, request: Request) -> Response:
+        return JSONResponse({"versions": self.policies[:0:-1]})
 
     async def _cancel(self, request: Request) -> Response:
         turn = self.turns[request.path_params["id"]]

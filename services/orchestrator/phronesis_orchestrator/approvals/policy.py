@@ -102,13 +102,15 @@ class Verdict:
     effect: Effect = Effect.READ
     because: tuple[Label, ...] = ()
     """The untrusted texts that it may depend on; none where it is the user's own wish."""
+    read: tuple[Label, ...] = ()
+    """The untrusted texts that the turn had read when it wanted to make the call, whatever it depends on."""
     gives_away: str = ""
     """The host that nobody named, and that would be sent what the user did not say."""
 
     @property
     def recorded(self) -> bool:
         """Whether the call is entered in the audit trail before it is made."""
-        return self.risk >= Risk.MEDIUM or bool(self.breaks or self.because or self.gives_away)
+        return self.risk >= Risk.MEDIUM or bool(self.breaks or self.read or self.gives_away)
 
     @property
     def reason(self) -> str:

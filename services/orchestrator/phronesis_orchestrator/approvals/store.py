@@ -1,4 +1,4 @@
-"""Approvals in Postgres, the turns that wait for them, those that ran out, and consents that cover later calls.
+"""Approvals in Postgres, turns that wait for them, those that ran out, consents that cover later calls, and policies.
 
 Turns' rows are locked first.
 """
@@ -10,9 +10,11 @@ from uuid import UUID, uuid4
 
 import asyncpg
 
-from phronesis_bus import audit_entry
+from phronesis_bus import Call, audit_entry
 from phronesis_contracts import BadRequest, NotFound, Principal
 from phronesis_contracts.approvals import (
+    POLICY_SET,
+    ActionPolicy,
     AnswerApproval,
     Approval,
     ApprovalAnswered,
@@ -27,12 +29,18 @@ from phronesis_contracts.approvals import (
     Grants,
     ListApprovals,
     ListGrants,
+    ListPolicyVersions,
+    PolicyChanged,
+    PolicySet,
+    PolicyVersion,
+    PolicyVersions,
+    SetActionPolicy,
     UnknownGrant,
 )
 from phronesis_contracts.orchestrator import Audited
 from phronesis_contracts.origins import OriginKind
 from phronesis_contracts.service import AUDITED
-from phronesis_postgres import EVERY_TENANT, Connection, Database, write_news
+from phronesis_postgres import EVERY_TENANT, Connection, Database, write_news, write_once
 
 from ..turns.turn import Claim, LostClaim, parse_uuid
 from .policy import LEFT, ApprovalAnswer, ApprovalRequest
@@ -296,3 +304,82 @@ def _parse_grant(id: str) -> UUID:
 
 async def _audit(connection: Connection, tenant: str, entry: Audited) -> None:
     await write_news(connection, SERVICE, tenant, AUDITED[SERVICE], entry)
+
+
+VERSIONS = 1_000
+"""Versions that are kept of one tenant's policy."""
+_POLICY_IN_FORCE = "SELECT * FROM action_policies WHERE tenant = $1 ORDER BY version DESC LIMIT 1"
+_POLICY = "SELECT * FROM action_policies WHERE tenant = $1 AND version = $2"
+_POLICIES = """
+SELECT * FROM action_policies WHERE tenant = $1 AND ($2::int IS NULL OR version < $2) ORDER BY version DESC LIMIT $3
+"""
+# Of two at once the second waits for the first one's row, and then finds the version taken.
+_SET_POLICY = """
+INSERT INTO action_policies (tenant, version, rules, egress, approval_seconds, restores, changed_by)
+SELECT $1, $2 + 1, $3, $4, $5, $6, $7
+WHERE $2 = (SELECT coalesce(max(version), 0) FROM action_policies WHERE tenant = $1)
+ON CONFLICT DO NOTHING RETURNING *
+"""
+_PRUNE_POLICIES = "DELETE FROM action_policies WHERE tenant = $1 AND version <= $2"
+
+
+class PostgresPolicies:
+    """The table `action_policies`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def in_force(self, tenant: str) -> PolicyVersion:
+        async with self._database.connection(tenant) as connection:
+            return _version_from_row(await connection.fetchrow(_POLICY_IN_FORCE, tenant))
+
+    async def version(self, who: Principal, version: int) -> PolicyVersion:
+        """A version, also an earlier one. Raises `NotFound`."""
+        async with self._database.connection(who.tenant) as connection:
+            return await _read_version(connection, who.tenant, version)
+
+    async def versions(self, who: Principal, page: ListPolicyVersions) -> PolicyVersions:
+        async with self._database.connection(who.tenant) as connection:
+            rows = await connection.fetch(_POLICIES, who.tenant, page.before, page.limit)
+        return PolicyVersions(versions=tuple(map(_version_from_row, rows)))
+
+    async def set(self, call: Call, wanted: SetActionPolicy) -> PolicyVersion:
+        """Put a policy in the place of the one in force.
+
+        Raises:
+            PolicyChanged: another version is in force.
+            NotFound: there is no version to go back to.
+        """
+        who = call.who
+
+        async def write(connection: Connection) -> PolicyVersion:
+            stated: SetActionPolicy | ActionPolicy = wanted
+            if wanted.restores is not None:
+                stated = (await _read_version(connection, who.tenant, wanted.restores)).policy
+            rules = [rule.model_dump(mode="json") for rule in stated.rules]
+            values = (rules, list(stated.egress), stated.approval_seconds, wanted.restores, who.user)
+            row = await connection.fetchrow(_SET_POLICY, who.tenant, wanted.replaces, *values)
+            if row is None:
+                raise PolicyChanged(f"version {wanted.replaces} of the policy is not in force any more", field="replaces")
+            await connection.execute(_PRUNE_POLICIES, who.tenant, row["version"] - VERSIONS)
+            made = _version_from_row(row)
+            details = made.policy.model_dump(mode="json") | {"restores": wanted.restores}
+            await write_news(connection, SERVICE, who.tenant, AUDITED[SERVICE], audit_entry(who, "action_policy.set", details))
+            await write_news(connection, SERVICE, who.tenant, POLICY_SET, PolicySet(version=row["version"]))
+            return made
+
+        return await write_once(self._database, call, wanted, PolicyVersion, write)
+
+
+async def _read_version(connection: Connection, tenant: str, version: int) -> PolicyVersion:
+    row = await connection.fetchrow(_POLICY, tenant, version)
+    if row is None and version:
+        raise NotFound(f"there is no version {version} of the policy")
+    return _version_from_row(row)
+
+
+def _version_from_row(row: asyncpg.Record | None) -> PolicyVersion:
+    if row is None:
+        return PolicyVersion(policy=ActionPolicy())
+    policy = ActionPolicy.model_validate({name: row[name] for name in ActionPolicy.model_fields})
+    return PolicyVersion(policy=policy, changed_at=row["changed_at"], changed_by=row["changed_by"], restores=row["restores"])

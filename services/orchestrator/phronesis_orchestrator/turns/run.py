@@ -31,7 +31,6 @@ from phronesis_contracts import (
 )
 from phronesis_contracts.agents import AnswerSource
 from phronesis_contracts.instructions import AgentProfile
-from phronesis_contracts.media import HTTP_FETCH
 from phronesis_contracts.orchestrator import Reply, ToolOutcome, TurnProgress, TurnStatus, Usage
 
 from ..agents.client import serve_client
@@ -53,7 +52,7 @@ from ..agents.loops import LOOPS
 from ..agents.presentation import disarm_links
 from ..agents.text import focus
 from ..agents.tools import may_read
-from ..approvals.egress import host_of, is_allowed, named_hosts
+from ..approvals.egress import is_allowed, named_hosts, normal_host
 from ..approvals.policy import ApprovalWaits, LoadPolicy, Waiting, load_default, pause_turn
 from ..conversations.history import Past
 from ..ledger.budgets import NO_LEDGER, Ledger
@@ -253,7 +252,7 @@ class TurnRunner:
         reply = Reply(
             conversation_id=claim.conversation_id,
             turn_id=claim.turn_id,
-            user_response=disarm_links(answer.text, _linked_hosts(running, turn)),
+            user_response=disarm_links(answer.text, _linked_hosts(running)),
             next_agent_directive=answer.directive,
             reasoner=answer.reasoner or reasoner.name,
             degraded=tuple(running.degraded),
@@ -275,11 +274,10 @@ class TurnRunner:
         )
 
 
-def _linked_hosts(running: TurnRun, turn: TurnContext) -> Callable[[str], bool]:
+def _linked_hosts(running: TurnRun) -> Callable[[str], bool]:
     """Which hosts a reply may link to: those that the user or an admin named, and those of pages that the turn has read."""
-    words = (turn.user_text, *(message.text for message in turn.history if message.role == "user"))
-    read = (one.answer["url"] for one in running.record.questions if one.subject == HTTP_FETCH.subject and one.answer)
-    named = named_hosts("\n".join(words)) | {host for url in read if (host := host_of(url)) is not None}
+    pages = (label.name for label in running.origins.labels if label.kind is OriginKind.WEB)
+    named = named_hosts(running.origins.said) | {host for page in pages if (host := normal_host(page)) is not None}
     return lambda host: is_allowed(host, named, running.policy)
 
 

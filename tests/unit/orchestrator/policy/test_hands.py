@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from phronesis_bus.tracing import Tracing
-from phronesis_contracts import Effect, Message, NotFound, OriginKind, Principal, Risk, ServiceError, Tool, Unavailable
+from phronesis_contracts import Effect, Label, Message, NotFound, OriginKind, Principal, Risk, ServiceError, Tool, Unavailable
 from phronesis_contracts.approvals import ActionPolicy, ActionRule, ApprovalStatus, Ruling
 from phronesis_contracts.constitution.writes import DELETE_CONSTITUTION_NODE_TOOL, NodeDeletedForGood
 from phronesis_contracts.memory import KEEP_MEMORY_TOOL, RECALL_TOOL, REMEMBER_TOOL, KeptMemory, Recalled, Remembered
@@ -139,7 +139,7 @@ async def test_each_call_is_judged_once_before_it_is_made(monkeypatch: pytest.Mo
 @pytest.mark.req("V-C10")
 async def test_reading_and_low_risk_run_without_a_record() -> None:
     world = World()
-    outcomes = [await world.hands.call("call.1", RECALL), await world.hands.call("call.2", REMEMBER)]
+    outcomes = [await world.hands.call("call.1", REMEMBER), await world.hands.call("call.2", RECALL)]
     assert [outcome.called.ok for outcome in outcomes] == [True, True]
     assert world.turns.recorded == []
 
@@ -406,3 +406,65 @@ async def test_what_an_operator_adds_to_the_table_counts_as_what_ships() -> None
     world = World(table={**TABLE, **more})
     await world.hands.call("call.1", RECALL)
     assert [entry.action for entry in world.turns.recorded] == ["policy.recall"]
+
+
+INVOICE = Label(kind=OriginKind.DOCUMENT, id="m1", name="invoice.pdf")
+ORIGINS = [{"kind": "document", "id": "m1", "name": "invoice.pdf"}]
+DOCUMENT = frozenset({OriginKind.DOCUMENT})
+
+
+class Poisoned(World):
+    """A turn that has read a document that its user attached, under the policy that the system comes with."""
+
+    def __init__(self, policy: ActionPolicy | None = None) -> None:
+        self.policy = policy or ActionPolicy()
+        super().__init__()
+
+    def again(self) -> None:
+        super().again()
+        self.running.policy = self.policy
+        self.running.origins.read([INVOICE], "tea")
+
+
+async def test_a_call_under_untrusted_texts_is_recorded_with_its_arguments_and_their_origins_though_it_runs() -> None:
+    world = Poisoned(ActionPolicy(rules=(ActionRule(origin=OriginKind.DOCUMENT, effect=Effect.WRITE, ruling=Ruling.ALLOW),)))
+    await world.hands.call("call.1", REMEMBER)
+    (entry,) = world.turns.recorded
+    kept = {name: entry.arguments[name] for name in ("effect", "because", "step")}
+    assert kept == {"effect": "write", "because": ORIGINS, "step": "call.1"}
+    assert entry.arguments["arguments"]["items"][0]["text"] == "tea"
+
+
+async def test_a_call_that_is_refused_because_of_an_untrusted_text_is_recorded_with_its_arguments_too() -> None:
+    world = Poisoned(ActionPolicy(rules=(ActionRule(origin=OriginKind.DOCUMENT, effect=Effect.WRITE, ruling=Ruling.REFUSE),)))
+    outcome = await world.hands.call("call.1", REMEMBER)
+    (entry,) = world.turns.recorded
+    assert (outcome.called.code, entry.outcome, world.asked) == ("not_allowed", "refused", [])
+    assert (entry.arguments["arguments"]["items"][0]["text"], entry.arguments["because"]) == ("tea", ORIGINS)
+
+
+async def test_a_call_because_of_a_document_waits_for_as_long_as_the_policy_says_unless_a_consent_covers_it() -> None:
+    world = Poisoned(ActionPolicy(approval_seconds=600))
+    await world.waits(REMEMBER)
+    (asked,) = world.turns.asked.values()
+    assert (asked.because, asked.effect, asked.seconds, asked.grantable) == ((INVOICE,), Effect.WRITE, 600, True)
+    world.turns.grants.append(("remember", DOCUMENT, ""))
+    world.again()
+    assert (await world.hands.call("call.2.1", REMEMBER)).called.ok
+
+
+async def test_what_a_person_refused_stays_refused_though_a_consent_covers_such_calls() -> None:
+    world = Poisoned()
+    await world.waits(REMEMBER)
+    world.turns.answer(ApprovalStatus.REFUSED)
+    world.turns.grants.append(("remember", DOCUMENT, ""))
+    world.again()
+    outcome = await world.hands.call("call.1.1", REMEMBER)
+    assert (outcome.called.code, world.asked) == ("approval_refused", [])
+
+
+async def test_no_consent_covers_what_cannot_be_undone() -> None:
+    world = Poisoned()
+    world.turns.grants.append(("node.delete.v1", DOCUMENT, ""))
+    await world.waits(DELETE)
+    assert world.deleted == []
