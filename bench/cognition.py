@@ -15,6 +15,7 @@ from phronesis_orchestrator.agents.cognition.thought import (
     PlanLine,
     ReasoningContext,
     RecalledMemory,
+    StyleExample,
     Tone,
     ToolRecord,
     compose_plan,
@@ -42,7 +43,7 @@ async def section(quick: bool) -> list[str]:
 
     known = RecalledMemory(
         tuple(PastEpisode(_REPLY, "completed", "2026-03-01") for _ in range(3)),
-        (_SAID * 4,) * 3,
+        (StyleExample(_SAID * 4),) * 3,
         (KnownStrategy(_SAID, _REPLY, tuple(TOOLS)[:5], 0.8),) * 2,
     )
     turns, past = _turns(), _past()

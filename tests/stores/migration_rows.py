@@ -177,6 +177,10 @@ ROWS: dict[str, dict[str, str]] = {
         "0017-notes": f"UPDATE facts SET predicate = 'noted', kind = 'note' WHERE id = {_id(9)};",
         "0018-expiry": "UPDATE items SET expires_at = now() + interval '1 day';",
         "0019-node-words": "UPDATE constitution_nodes SET body = 'goal\nMore light';",
+        "0020-labels": "\n".join(
+            f"""UPDATE {table} SET labels = '[{{"kind": "document", "id": "m", "name": "a.pdf"}}]';"""
+            for table in ("items", "item_versions", "profiles", "facts", "fact_sources")
+        ),
     },
     "orchestrator": {
         "0001-turns": "\n".join(

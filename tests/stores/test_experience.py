@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from phronesis_contracts import BadRequest
+from phronesis_contracts import BadRequest, Label, OriginKind
 from phronesis_contracts.episodes import (
     AskToolStatistics,
     RecallEpisodes,
@@ -66,6 +66,7 @@ async def test_a_turn_leaves_an_episode_with_its_outcome_and_what_came_of_its_to
         "tier": "sonnet",
         "task": "task-1",
         "text": "User: e-mail John about the launch\nAssistant: Done.",
+        "labels": (Label(kind=OriginKind.UNKNOWN).model_dump(),),
         "tools": (WORKED.model_dump(), FAILED.model_dump()),
         "at": NOON,
     }

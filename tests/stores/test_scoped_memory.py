@@ -13,7 +13,7 @@ import pytest
 from pydantic import SecretStr
 
 from phronesis_bus import News
-from phronesis_contracts import BadRequest, Forbidden, KeyReused, Principal, Unavailable
+from phronesis_contracts import UNKNOWN, BadRequest, Forbidden, KeyReused, Label, OriginKind, Principal, Unavailable
 from phronesis_contracts.deletions import ConversationDeleted
 from phronesis_contracts.memory import (
     KNOWLEDGE_STORED,
@@ -403,3 +403,12 @@ async def test_while_the_store_is_away_the_answer_is_empty_and_says_so(caplog: p
     assert (found.snippets, found.scope, found.degraded) == ((), Scope.MINISTRY, ("memory",))
     [record] = [record for record in caplog.records if record.name == LOGGER]
     assert record.levelno == logging.ERROR
+
+
+async def test_a_shared_memory_is_another_persons_text_to_all_but_the_one_who_kept_it(scopes: Scopes) -> None:
+    tenant = some_tenant()
+    who = await fill(scopes, tenant)
+    other = minister(tenant).model_copy(update={"user": "bea"})
+    for reader, labels in ((other, (Label(kind=OriginKind.PERSON, id=who.user), *UNKNOWN)), (who, UNKNOWN)):
+        [snippet] = (await scopes.recall(reader, Scope.GLOBAL, "okapi")).snippets
+        assert set(snippet.labels) == set(labels), "the helper calls as an agent does, and states no labels"

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from phronesis_bus.tracing import Tracing
-from phronesis_contracts import Principal
+from phronesis_contracts import Label, OriginKind, Principal
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.orchestrator import Directive, TurnProgress
 from phronesis_orchestrator.agents.cognition.state import Cognition
-from phronesis_orchestrator.agents.cognition.thought import KnownStrategy, PastEpisode, ToolRecord
+from phronesis_orchestrator.agents.cognition.thought import KnownStrategy, PastEpisode, StyleExample, ToolRecord
 from phronesis_orchestrator.ledger.usage import CallUsage
 from phronesis_orchestrator.models.reasoner import Answer, Draft, IntentDecision, LookAhead, Reflection, TurnContext
 from phronesis_orchestrator.settings import CognitionSettings, OrchestratorSettings
@@ -52,9 +52,9 @@ class FakeExperience:
         found: tuple[KnownStrategy, ...] = await self._given("strategies", who)
         return found
 
-    async def style_examples(self, who: Principal, query: str, limit: int) -> tuple[str, ...]:
+    async def style_examples(self, who: Principal, query: str, limit: int) -> tuple[StyleExample, ...]:
         found: tuple[str, ...] = await self._given("style", who)
-        return found
+        return tuple(StyleExample(one, (Label(kind=OriginKind.MEMORY),)) for one in found)
 
     async def _given(self, name: str, who: Principal) -> Any:
         self.asked.append(name)

@@ -22,7 +22,7 @@ from .errors import (
     UnsupportedMedia,
 )
 from .messages import WRITTEN_AS_NUMBER, Event, Job, Message, Nothing, Out, Rpc
-from .origins import TRUSTED, UNKNOWN, Label, OriginKind, merge_labels, untrusted
+from .origins import TRUSTED, UNKNOWN, Kept, Label, OriginKind, formed, merge_labels, untrusted, without_labels
 from .principal import ADMINISTRATORS_ALONE, EVERYONE, SYSTEM_TENANT, Agent, Principal, Role, Token
 from .tools import Effect, Risk, Tool
 
@@ -43,6 +43,7 @@ __all__ = [
     "Forbidden",
     "Internal",
     "Job",
+    "Kept",
     "KeyReused",
     "Label",
     "Message",
@@ -67,6 +68,8 @@ __all__ = [
     "Unauthorized",
     "Unavailable",
     "UnsupportedMedia",
+    "formed",
     "merge_labels",
     "untrusted",
+    "without_labels",
 ]

@@ -10,6 +10,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from .messages import Message, Rpc
 from .orchestrator import ToolOutcome, TurnStatus
+from .origins import UNKNOWN, Kept, Label
 from .tools import Tool
 
 
@@ -34,7 +35,9 @@ class Episode(Message):
     tier: str | None = None
     task: str | None = None
     text: str
-    """What was said on both sides, cut."""
+    """What was said on both sides, cut: a line for each, and one with the names of what was attached."""
+    labels: tuple[Label, ...] = UNKNOWN
+    """Where it comes from, and what it was formed from."""
     tools: tuple[ToolOutcome, ...] = ()
     """What came of its tool calls, in their order."""
     at: datetime
@@ -118,6 +121,8 @@ class MemoryHit(Message):
     """0 to 1; of failures, 1 where the question names the tool."""
     source: str
     """What it is: `episode`, `fact`, `note`, `concept`, `profile`, `style`, or the name of the tool that failed."""
+    labels: tuple[Label, ...] = UNKNOWN
+    """Where it comes from, and what it was formed from."""
 
 
 class MemoryFound(Message):
@@ -149,7 +154,7 @@ MAX_APPROACH = 4_000
 """Characters of an approach, and of what to avoid."""
 
 
-class RecordStrategy(Message):
+class RecordStrategy(Kept):
     """How a background task was done, to be kept for the caller if it went well."""
 
     task_id: str = Field(min_length=1, max_length=100)
@@ -209,6 +214,8 @@ class Strategy(Message):
     """How often it was used since."""
     wins: int
     """How often that went well."""
+    labels: tuple[Label, ...] = UNKNOWN
+    """Where it comes from, and what it was formed from."""
     created_at: datetime
 
 

@@ -11,6 +11,7 @@ from pydantic import AwareDatetime, ConfigDict, Field, StringConstraints
 from .deletions import DeletionState, Purged
 from .memory import WRITERS
 from .messages import Event, Message, Rpc
+from .origins import UNKNOWN, Kept, Label
 from .tools import Risk, Tool
 
 MAX_IMPORT_BYTES = 400_000
@@ -58,6 +59,8 @@ class Statement(Message):
     origin: Origin = Origin.USER
     confidence: float = Field(default=0.8, ge=0.0, le=1.0)
     """How sure whoever drew it from the words is."""
+    labels: tuple[Label, ...] = ()
+    """Where it comes from: of a document, the document. What the user said needs none."""
 
 
 class FactSource(Message):
@@ -78,6 +81,7 @@ class Fact(Message):
     predicate: str
     object: str
     text: str
+    """The same as a sentence. What others say is told as what they say: `According to invoice.pdf: …`."""
     negated: bool = False
     held: bool
     valid_from: datetime
@@ -91,6 +95,8 @@ class Fact(Message):
     """0 to 1, by its most trusted source."""
     origin: Origin
     sources: tuple[FactSource, ...] = ()
+    labels: tuple[Label, ...] = UNKNOWN
+    """Where it comes from."""
 
 
 class ListFacts(Message):
@@ -158,7 +164,7 @@ class RecalledFacts(Message):
     degraded: tuple[str, ...] = ()
 
 
-class ImportMemory(Message):
+class ImportMemory(Kept):
     """Facts to take in, as JSON Lines: one object a line with `text` and, where known, the other fields of a statement and
     `at`, the time since which it holds. A line with `text` alone is read as a sentence of the user. All lines, or none."""
 

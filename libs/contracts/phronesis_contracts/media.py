@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import Literal
@@ -10,6 +11,7 @@ from pydantic import Field
 
 from .deletions import Purged
 from .messages import Event, Message, Rpc
+from .origins import Label, OriginKind
 from .tools import Effect, Risk, Tool
 
 UPLOADS = "uploads"
@@ -184,6 +186,19 @@ class TextPart(Message):
     """Exclusive."""
 
 
+ORIGIN_OF: Mapping[MediaKind, OriginKind] = {
+    MediaKind.DOCUMENT: OriginKind.DOCUMENT,
+    MediaKind.IMAGE: OriginKind.PICTURE,
+    MediaKind.AUDIO: OriginKind.RECORDING,
+}
+"""The origin of a medium's text."""
+
+
+def label_medium(kind: MediaKind, media_id: str, name: str) -> Label:
+    """The label of what comes from a medium. `name`: of its file; empty where there is none."""
+    return Label(kind=ORIGIN_OF[kind], id=media_id[:200], name=" ".join((name or media_id).split())[:300])
+
+
 class ExtractedText(Message):
     """The text of a medium: of a document, in and about an image, or spoken in a recording."""
 
@@ -208,6 +223,11 @@ class ExtractedText(Message):
     limits: tuple[str, ...] = ()
     """Limits that were reached, so that the text is not all there is: `text` (characters that are kept), `scans` (pages without
     text of their own that OCR looks at), `pages` (pages that could not be read)."""
+
+    @property
+    def label(self) -> Label:
+        """Where the text comes from."""
+        return label_medium(self.kind, self.media_id, self.name)
 
 
 ACCEPT_UPLOAD = Rpc("media.v1.upload.accept", AcceptUpload, Media, timeout=30.0)

@@ -10,6 +10,7 @@ from pydantic import AwareDatetime, BeforeValidator, ConfigDict, Field, StringCo
 
 from .memory import WRITERS, ItemKind
 from .messages import Message, Rpc
+from .origins import UNKNOWN, Kept, Label
 from .tools import Risk, Tool
 
 MemoryId = Annotated[str, StringConstraints(min_length=1, max_length=200)]
@@ -55,7 +56,7 @@ class NewMemory(Described):
     without one it stays."""
 
 
-class AddMemories(Described):
+class AddMemories(Described, Kept):
     """Up to 500 memories in the order in which they were said; all are stored, or none."""
 
     model_config = ConfigDict(extra="forbid")
@@ -114,6 +115,8 @@ class Memory(Described):
     """Your own values."""
     expires_at: datetime | None = None
     """When it is forgotten; absent where it stays."""
+    labels: tuple[Label, ...] = UNKNOWN
+    """Where it comes from, and what it was formed from."""
 
 
 class MemoryFilter(Described):
@@ -191,7 +194,7 @@ class MemoryPage(Described):
     """The cursor of the next page; absent on the last one."""
 
 
-class UpdateMemory(Described):
+class UpdateMemory(Described, Kept):
     """A correction of one memory; what is not given stays."""
 
     model_config = ConfigDict(extra="forbid")
@@ -217,6 +220,8 @@ class MemoryVersion(Described):
     """When it was said so."""
     until: datetime
     """When it was changed."""
+    labels: tuple[Label, ...] = UNKNOWN
+    """Where that comes from."""
 
 
 class MemoryHistory(Described):

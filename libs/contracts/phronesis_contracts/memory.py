@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Field, StringConstraints
 from .deletions import Purged
 from .errors import Conflict, Unavailable
 from .messages import Event, Message, Nothing, Rpc
-from .origins import Label, OriginKind
+from .origins import UNKNOWN, Kept, Label
 from .principal import Agent, Principal
 from .tools import Effect, Risk, Tool
 
@@ -81,7 +81,7 @@ class RememberItem(Message):
     """Conversations that it was learnt from; it is forgotten with the last of them, and never where none is stated."""
 
 
-class Remember(Message):
+class Remember(Kept):
     """Up to 500 items at once; all are stored, or none."""
 
     items: tuple[RememberItem, ...] = Field(min_length=1, max_length=500)
@@ -122,6 +122,8 @@ class RecalledItem(Message):
     """0 to 1; the fusion of the two signals in `why`."""
     why: dict[str, float]
     """`vector` (cosine) and `text` (BM25), raw, where the item had them."""
+    labels: tuple[Label, ...] = UNKNOWN
+    """Where it comes from, and what it was formed from."""
 
 
 class Recalled(Message):
@@ -164,7 +166,7 @@ class ContextItem(Message):
     """0 for what search found, 1 or 2 for what the graph added."""
     matched_phrase: str | None = None
     created_at: datetime | None = None
-    labels: tuple[Label, ...] = (Label(kind=OriginKind.UNKNOWN),)
+    labels: tuple[Label, ...] = UNKNOWN
     """Where it comes from, and what it was formed from."""
     why: dict[str, Any] | None = None
     """Of a fact of the user: `vector` and `text` where it was found by them, and `origin`, `trust` and `since`."""
@@ -185,7 +187,7 @@ class AugmentedMemoryContext(Message):
     timings_ms: dict[str, float] = Field(default_factory=dict)
 
 
-class Profile(Message):
+class Profile(Kept):
     """What is known of the user, as one JSON object; empty for a new user."""
 
     profile: dict[str, Any] = Field(default_factory=dict)
@@ -196,7 +198,7 @@ class Profile(Message):
     """Grows with each change; 0 where there is no profile. In a write: the version to replace, whatever it is if absent."""
 
 
-class UpdateProfile(Message):
+class UpdateProfile(Kept):
     """A correction of the caller's profile."""
 
     patch: dict[str, Any]
@@ -356,6 +358,8 @@ class Snippet(Message):
     """0 to 1: how sure whoever kept it was."""
     score: float
     """Cosine to the question."""
+    labels: tuple[Label, ...] = UNKNOWN
+    """Where it comes from, and what it was formed from."""
 
 
 class RecalledMemories(Message):
@@ -367,7 +371,7 @@ class RecalledMemories(Message):
     degraded: tuple[str, ...] = ()
 
 
-class KeepMemory(Message):
+class KeepMemory(Kept):
     """One memory to keep in a scope; the same key again replaces it."""
 
     model_config = ConfigDict(extra="forbid")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
+from typing import Any
 
 from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
 
 from .messages import Message
 
@@ -69,6 +71,30 @@ def merge_labels(*labels: Iterable[Label]) -> tuple[Label, ...]:
     )
 
 
+class Kept(Message):
+    """Base of requests that keep something for later turns."""
+
+    labels: SkipJsonSchema[tuple[Label, ...]] = Field(default=(), max_length=MAX_LABELS)
+    """Where it comes from. The orchestrator alone states it, of what an agent keeps: a person's call is their own word, and
+    nothing that they state here counts."""
+
+
+def formed(labels: Iterable[Label]) -> tuple[Label, ...]:
+    """The labels of what memory forms of texts with these: those that are not trusted, or else that it is the user's own."""
+    return merge_labels(untrusted(labels)) or (Label(kind=OriginKind.MEMORY),)
+
+
 def untrusted(labels: Iterable[Label]) -> tuple[Label, ...]:
     """Those of them whose texts may ask for nothing."""
     return tuple(label for label in labels if not label.trusted)
+
+
+def without_labels(value: Any) -> Any:
+    """A message as JSON without the labels of its parts."""
+    if isinstance(value, dict):
+        return {name: without_labels(one) for name, one in value.items() if name != "labels" or not _are_labels(one)}
+    return [without_labels(one) for one in value] if isinstance(value, list) else value
+
+
+def _are_labels(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, dict) and "kind" in one for one in value)

@@ -14,7 +14,8 @@ from uuid import UUID
 import numpy as np
 import numpy.typing as npt
 
-from phronesis_contracts import BadRequest, Forbidden, Message, Principal
+from phronesis_bus import Call
+from phronesis_contracts import UNKNOWN, BadRequest, Forbidden, Label, Message, OriginKind, Principal, formed, merge_labels
 from phronesis_contracts.memory import SHARED, ItemKind, Scope, scopes_recalled
 
 from .words.analysis import Words
@@ -130,6 +131,45 @@ def check_batch(items: Sequence[Message], name: str) -> None:
                 raise BadRequest("no NUL characters and no infinite numbers", field=f"{name}.{number}.{said}")
 
 
+OWN = (Label(kind=OriginKind.MEMORY),)
+"""The labels of the user's own words."""
+_AGENTS = "orchestrator"
+"""The service whose calls may be an agent's."""
+
+
+def labels_of_call(call: Call, stated: Sequence[Label]) -> tuple[Label, ...]:
+    """The labels of what a call keeps: what an agent's call states, or nobody knows; anybody else's call is their own word."""
+    if call.service != _AGENTS:
+        return OWN
+    return formed(stated) if stated else UNKNOWN
+
+
+def labels_from_row(stored: Sequence[Mapping[str, str]]) -> tuple[Label, ...]:
+    """The labels that a row holds."""
+    return merge_labels(map(Label.model_validate, stored))
+
+
+CLAIM, NOBODY = "According to {source}: {text}", "a source that is not known"
+"""How a fact is told that others say, and who says it where that has no name; in languages that do not say how."""
+
+
+def tell_claim(text: str, labels: Sequence[Label], words: str = CLAIM, nobody: str = NOBODY) -> str:
+    """A fact as what its source says, where that is not the user; as it stands where it is.
+
+    Args:
+        words: the sentence, with `{source}` and `{text}`.
+        nobody: who says it where that has no name.
+    """
+    others = [label for label in labels if not label.trusted]
+    named = ", ".join(dict.fromkeys(label.name for label in others if label.name))
+    return words.replace("{source}", named or nobody).replace("{text}", text) if others else text
+
+
+def labels_for_row(labels: Sequence[Label]) -> list[dict[str, str]]:
+    """Labels as a row holds them."""
+    return [label.model_dump(mode="json", exclude_defaults=True) for label in labels]
+
+
 Vector: TypeAlias = npt.NDArray[np.float32]
 
 EXPERIENCE_KINDS = frozenset({ItemKind.EPISODE, ItemKind.MESSAGE, ItemKind.STYLE, ItemKind.STRATEGY, ItemKind.PASSAGE})
@@ -182,6 +222,8 @@ class Draft:
     sources: tuple[str, ...] = ()
     """Conversations that it was learnt from."""
     said: Said = Said()
+    labels: tuple[Label, ...] = UNKNOWN
+    """Where it comes from."""
     words: Words | None = None
     vector: Vector | None = None
     passages: tuple[Vector, ...] = ()
@@ -203,6 +245,12 @@ class Item:
     created_at: datetime
     updated_at: datetime
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    labels: tuple[Label, ...] = UNKNOWN
+
+    @property
+    def told(self) -> str:
+        """What it says; a fact that others say, as what they say."""
+        return tell_claim(self.text, self.labels) if self.family.startswith("fact/") else self.text
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,13 @@ from typing import Any
 from uuid import uuid4
 
 from phronesis_bus.tracing import Tracing
-from phronesis_contracts import NotFound, Principal, ServiceError, Unavailable
+from phronesis_contracts import Label, NotFound, Principal, ServiceError, Unavailable
 from phronesis_contracts.approvals import ApprovalStatus
 from phronesis_contracts.documents import KEEP_DOCUMENT, SEARCH_DOCUMENTS, FoundPassages, KeepDocument, KeptDocument
 from phronesis_contracts.facts import ASK_FACTS, LIST_FACTS, AnsweredFacts, FactList
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.media import ExtractedText, Media, MediaKind
-from phronesis_contracts.memory import AugmentedMemoryContext, ContextItem, ItemKind
+from phronesis_contracts.memory import AugmentedMemoryContext, ContextItem, ItemKind, Profile
 from phronesis_contracts.orchestrator import Audited, ConversationRef, Directive, SubmitTurn, TurnProgress
 from phronesis_contracts.origins import OriginKind
 from phronesis_orchestrator.agents.cognition.state import Cognition
@@ -89,8 +89,8 @@ class FakeNeighbours:
     async def agent(self, who: Principal, name: str) -> AgentProfile:
         return raised(self.profiles.get(name, NotFound("no such agent")))
 
-    async def profile(self, who: Principal) -> dict[str, object]:
-        return raised(self.known)
+    async def profile(self, who: Principal) -> Profile:
+        return Profile(profile=raised(self.known), labels=(Label(kind=OriginKind.MEMORY),))
 
     async def retrieve(self, who: Principal, phrases: tuple[str, ...], budget: int, limit: float) -> AugmentedMemoryContext:
         self.asked.append(phrases)

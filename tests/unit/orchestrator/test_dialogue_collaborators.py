@@ -12,7 +12,7 @@ import pytest
 from phronesis_contracts import Principal
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.media import ExtractedText, Media, MediaKind
-from phronesis_contracts.memory import AugmentedMemoryContext
+from phronesis_contracts.memory import AugmentedMemoryContext, Profile
 from phronesis_orchestrator.conversations.history import Past
 from phronesis_orchestrator.models.reasoner import Answer, ComposedReply, Fault, RouteDecision, TurnContext
 from phronesis_orchestrator.turns.turn import Claim, Completed
@@ -48,7 +48,7 @@ class Neighbours(FakeNeighbours):
         self.tell("instructions")
         return await super().agent(who, name)
 
-    async def profile(self, who: Principal) -> dict[str, object]:
+    async def profile(self, who: Principal) -> Profile:
         self.tell("users")
         return await super().profile(who)
 

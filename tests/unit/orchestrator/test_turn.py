@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from phronesis_contracts import TimedOut, Unavailable, UnsupportedMedia
+from phronesis_contracts import Label, OriginKind, TimedOut, Unavailable, UnsupportedMedia
 from phronesis_contracts.media import ExtractedText
 from phronesis_contracts.memory import AugmentedMemoryContext
 from phronesis_contracts.orchestrator import Directive, TurnStatus
@@ -202,6 +202,9 @@ async def test_the_text_of_attachments_follows_the_users_own_in_order_and_labell
     part = "[document: note.pdf]\n{}\n[end of document]"
     assert context.final_input == f"Read these\n\n{part.format('first')}\n\n{part.format('second')}"
     assert [(s.id, s.type) for s in end.reply.sources] == [("m1", "document"), ("m2", "document")]
+    assert (end.user_text, end.attached) == ("Read these", ("note.pdf", "note.pdf"))
+    documents = [Label(kind=OriginKind.DOCUMENT, id=id, name="note.pdf") for id in ("m1", "m2")]
+    assert set(end.labels) == {Label(kind=OriginKind.USER), *documents}
 
 
 @pytest.mark.req("D-030", "D-027")

@@ -13,14 +13,14 @@ import asyncpg
 from phronesis_bus import Call
 from phronesis_contracts import BadRequest, NotFound, Principal
 from phronesis_contracts.documents import KeepDocument, KeptDocument
-from phronesis_contracts.media import MediaKind
+from phronesis_contracts.media import MediaKind, label_medium
 from phronesis_contracts.memory import ItemKind
 from phronesis_postgres import EVERY_TENANT, Connection, Database, write_once
 
 from ..items.rows import find_tombstones, index_texts, lock_owner
 from ..items.store import next_version
 from ..ports import VectorIndex
-from ..values import Draft, Vector, VectorEntry, owner_of_documents
+from ..values import Draft, Vector, VectorEntry, labels_for_row, owner_of_documents
 from ..words.analysis import Words
 from .passages import Passage
 
@@ -32,8 +32,9 @@ _OF_CONVERSATION = (
     "SELECT * FROM documents WHERE tenant = $1 AND owner = $2 AND conversation_id = $3 ORDER BY kept_at, media_id"
 )
 _INSERT = """
-    INSERT INTO items (id, tenant, owner, kind, external_id, part, family, title, body, metadata, content_hash, version)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)"""
+    INSERT INTO items (id, tenant, owner, kind, external_id, part, family, title, body, metadata, content_hash, version,
+        labels)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"""
 _UPSERT = """
     INSERT INTO documents (tenant, owner, conversation_id, media_id, name, kind, passages, characters, length, pages, limits)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
@@ -168,6 +169,7 @@ class PostgresDocuments:
     ) -> None:
         owner = owner_of_documents(who.user, request.conversation_id)
         version = await next_version(connection)
+        labels = labels_for_row([label_medium(request.kind, request.media_id, request.name)])
         rows: list[tuple[object, ...]] = []
         drafts: list[tuple[str, Draft]] = []
         for number, (one, words) in enumerate(zip(passages, counted, strict=False), first):
@@ -190,6 +192,7 @@ class PostgresDocuments:
                     place,
                     digest,
                     version,
+                    labels,
                 )
             )
             draft = Draft(ItemKind.PASSAGE, one.text, digest, request.media_id, part, family, one.heading, words=words)

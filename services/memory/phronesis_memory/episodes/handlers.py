@@ -20,6 +20,7 @@ from ..ports import Embedder, VectorIndex
 from ..profiles.store import PostgresProfiles
 from ..settings import ExperienceSettings, MemorySettings
 from ..tracing import trace_handler
+from ..values import labels_of_call
 from .recall import EpisodeRecall, MemoryQueries
 from .store import PostgresEpisodes, PostgresOutcomes, PostgresStrategies
 from .strategies import clean_text, expected_success, refusal_reason
@@ -53,7 +54,7 @@ class StrategyHandlers:
         clean = _clean_strategy(request)
         if not (clean.goal and clean.approach and clean.task_id):
             return episodes.StrategyRecorded(status=episodes.Recording.REFUSED, reason="it says nothing")
-        [draft] = await self._drafting.complete([draft_from_strategy(clean)], {})
+        [draft] = await self._drafting.complete([draft_from_strategy(clean, labels_of_call(call, request.labels))], {})
         done = await self._strategies.record(call, clean, draft)
         log.info("the strategy of task %s: %s", request.task_id, done.status)
         return done

@@ -151,7 +151,12 @@ class MemoryQueries:
         found = [(path, text, word_overlap(query, f"{path} {text}")) for path, text in profile_entries(profile.profile)]
         return [
             contract.MemoryHit(
-                id=f"profile:{path}", text=f"{path}: {text}", when=profile.updated_at, score=score, source="profile"
+                id=f"profile:{path}",
+                text=f"{path}: {text}",
+                when=profile.updated_at,
+                score=score,
+                source="profile",
+                labels=profile.labels,
             )
             for path, text, score in found
             if score >= COVERAGE
@@ -168,6 +173,7 @@ class MemoryQueries:
                 when=item.updated_at,
                 score=one.score,
                 source=item.kind,
+                labels=item.labels,
             )
             for one in found
             if (item := items.get(one.id)) is not None
@@ -181,7 +187,9 @@ def _hit_of_episode(episode: contract.Episode) -> contract.MemoryHit:
     tools = [f"{tool.name} {'ok' if tool.ok else f'failed ({tool.code})'}" for tool in episode.tools[:10]]
     called = f"Tools: {', '.join(tools)}. " if tools else ""
     said = f"Outcome: {outcome}. {called}{episode.text}"
-    return contract.MemoryHit(id=episode.id, text=said, when=episode.at, score=episode.score, source="episode")
+    return contract.MemoryHit(
+        id=episode.id, text=said, when=episode.at, score=episode.score, source="episode", labels=episode.labels
+    )
 
 
 def _shorten_hit(hit: contract.MemoryHit) -> contract.MemoryHit:

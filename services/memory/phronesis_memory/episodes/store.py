@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from phronesis_bus import Call, audit_entry
-from phronesis_contracts import Principal
+from phronesis_contracts import Label, OriginKind, Principal
 from phronesis_contracts import episodes as contract
 from phronesis_contracts.memory import ItemKind
 from phronesis_contracts.orchestrator import ToolOutcome, TurnStatus
@@ -17,11 +17,11 @@ from phronesis_postgres import Connection, Database, write_news, write_once
 
 from ..items.rows import find_tombstones, lock_owner, write_items
 from ..ports import VectorIndex
-from ..values import LIVE, Audience, Draft, Vector, parse_ids, shorten
+from ..values import LIVE, Audience, Draft, Vector, labels_from_row, parse_ids, shorten
 from .strategies import is_spent, tool_names
 
 _READ_EPISODES = f"""
-    SELECT id, external_id, body, metadata, created_at FROM items
+    SELECT id, external_id, body, metadata, labels, created_at FROM items
     WHERE tenant = $1 AND owner = $2 AND kind = $3 AND id = ANY($4::uuid[]) AND {LIVE}"""  # noqa: S608
 _OUTCOMES = """
     SELECT episode_id, tool, ok, code, detail, ms FROM tool_outcomes
@@ -63,6 +63,7 @@ def _episode_from_row(row: Any, score: float, tools: tuple[ToolOutcome, ...], be
         tier=known.get("tier"),
         task=known.get("task"),
         text=shorten(row["body"], beside),
+        labels=labels_from_row(row["labels"]),
         tools=tools,
         at=datetime.fromisoformat(known["at"]) if "at" in known else row["created_at"],
         score=score,
@@ -142,6 +143,7 @@ class PostgresOutcomes:
                 when=row["at"],
                 score=float(row["score"]),
                 source=row["tool"],
+                labels=(Label(kind=OriginKind.TOOL, name=row["tool"]),),
             )
             for row in rows
         ]
@@ -158,7 +160,8 @@ _KEEP_STRATEGY = """
     INSERT INTO strategies (item_id, tenant, owner, task_id, approach, avoid, tools_used, score)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"""
 _READ_STRATEGIES = """
-    SELECT id, body, approach, avoid, tools_used, score, uses, wins, created_at FROM strategies JOIN items ON id = item_id
+    SELECT id, body, labels, approach, avoid, tools_used, score, uses, wins, created_at
+    FROM strategies JOIN items ON id = item_id
     WHERE strategies.tenant = $1 AND strategies.owner = $2 AND NOT retired AND id = ANY($3::uuid[])"""
 _HELD = """
     SELECT item_id, uses, wins FROM strategies
@@ -251,5 +254,6 @@ def _strategy_from_row(row: Any, cosine: float) -> contract.Strategy:
         similarity=cosine,
         uses=row["uses"],
         wins=row["wins"],
+        labels=labels_from_row(row["labels"]),
         created_at=row["created_at"],
     )

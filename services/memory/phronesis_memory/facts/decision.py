@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
 
+from phronesis_contracts import UNKNOWN, Label, formed, untrusted
 from phronesis_contracts.facts import FactKind, Origin, Statement
 
 from ..values import Draft
@@ -33,6 +34,8 @@ class Evidence:
     confidence: float
     turn_id: str | None = None
     conversation_id: str | None = None
+    labels: tuple[Label, ...] = UNKNOWN
+    """Where what was said comes from."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,20 @@ class StoredFact:
     superseded_by: str | None = None
     ended_at: datetime | None = None
     """When it ended for good, where what took its place was forgotten."""
+    worded: tuple[Label, ...] = UNKNOWN
+    """Where its words come from."""
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """Where it comes from: as its words do, where the user has said it, or else as all that said it."""
+        if any(not untrusted(one.labels) for one in self.evidence):
+            return self.worded
+        return formed(label for one in self.evidence for label in one.labels)
+
+    @property
+    def claimed(self) -> bool:
+        """Whether it is what somebody else says, and not the user."""
+        return bool(untrusted(self.labels))
 
     @property
     def held(self) -> bool:
@@ -226,6 +243,9 @@ def _facts_of_timeline(line: _Timeline) -> tuple[StoredFact, ...]:
 def _fact_of_run(run: _Run, until: datetime | None, by: str | None) -> StoredFact:
     own = next((point.fact for point in run.points if point.fact.id == run.id), run.points[0].fact)
     evidence = tuple(point.evidence for point in run.points)
+    better = next((p.fact for p in run.points if not p.known and untrusted(own.worded) and not untrusted(p.fact.worded)), None)
+    if better is not None:  # the user says it too: in their words it is theirs
+        own = replace(better, id=own.id)
     return replace(own, id=run.id, evidence=evidence, valid_from=run.since, valid_to=until, superseded_by=by, ended_at=run.ends)
 
 
@@ -244,6 +264,7 @@ def _fact_of_assertion(saying: Assertion) -> StoredFact:
         negated=statement.negated,
         valid_from=evidence.said_at,
         evidence=(evidence,),
+        worded=evidence.labels,
     )
 
 

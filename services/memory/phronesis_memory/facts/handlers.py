@@ -11,7 +11,7 @@ from functools import partial
 from typing import Literal, TypeVar
 
 from phronesis_bus import Bus, Call, News, follow, serve
-from phronesis_contracts import BadRequest, Principal, ServiceError, Unavailable, facts
+from phronesis_contracts import UNKNOWN, BadRequest, Principal, ServiceError, Unavailable, facts, formed
 from phronesis_contracts.deletions import ConversationDeleted, Purged
 from phronesis_contracts.twin import GRAPH_PURGED
 from phronesis_postgres import Database
@@ -23,7 +23,7 @@ from ..items.search import Candidate, HybridSearch
 from ..ports import Embedder, VectorIndex
 from ..settings import MemorySettings
 from ..tracing import trace_handler
-from ..values import MEMORY_KIND, Audience, Draft, is_storable, owner_of_facts
+from ..values import MEMORY_KIND, OWN, Audience, Draft, is_storable, labels_of_call, owner_of_facts
 from ..words.analysis import stems
 from .corrections import find_correction, resolve
 from .decision import PREFERENCE_ORIGINS, Assertion, DraftsByText, Evidence, StoredFact, TextMissing, has_secret
@@ -117,7 +117,10 @@ class FactHandlers:
         refused = len(said) - len(fit)
 
         async def write(drafts: DraftsByText) -> facts.Learnt:
-            return await self._facts.learn(call, request, sayings, drafts, refused, lambda fact: words_to_user(fact, spoken))
+            def words(fact: StoredFact) -> str:
+                return words_to_user(fact, spoken, fact.labels)
+
+            return await self._facts.learn(call, request, sayings, drafts, refused, words)
 
         learnt = await self._written([one.text for one in fit], write)
         return learnt.model_copy(update={"correction": correction}) if correction else learnt
@@ -251,6 +254,7 @@ class FactHandlers:
         lines, now = read_import(request.lines), self._now()
         digest = hashlib.sha256(request.lines.encode()).hexdigest()[:32]
         said = [(line, number, one) for line in lines for number, one in enumerate(line.statements)]
+        whose = labels_of_call(call, request.labels)
         sayings = [
             Assertion(
                 one,
@@ -259,6 +263,7 @@ class FactHandlers:
                     (line.at or now) + timedelta(microseconds=line.number),
                     one.origin,
                     one.confidence,
+                    labels=whose,
                 ),
             )
             for line, number, one in said
@@ -351,7 +356,7 @@ def _with_yes(words: str, so: bool | None, language: Language) -> str:
 
 def _words_in_order(fact: StoredFact, first: StoredFact, language: Language, *, past: bool) -> str:
     """A fact in words, marked as an earlier one where it is, or where a sentence that was said since comes before it."""
-    words = words_to_user(fact, language)
+    words = words_to_user(fact, language, fact.labels)
     apart = first.evidence[-1].turn_id != fact.evidence[-1].turn_id
     since = past or (first.predicate == NOTED and apart and first.valid_from > fact.valid_from)
     return str(language.raw["words"]["earlier"]).replace("{what}", words) if since else words
@@ -385,6 +390,7 @@ def _assertion_of_turn(request: facts.Learn, number: int, statement: facts.State
             statement.confidence,
             request.turn_id,
             request.conversation_id,
+            formed(statement.labels) if statement.labels else OWN if statement.origin is facts.Origin.USER else UNKNOWN,
         ),
     )
 

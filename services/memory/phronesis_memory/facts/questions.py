@@ -196,7 +196,17 @@ def _by_noun(noun: str, base: Wanted, language: Language) -> Wanted | None:
 
 
 def choose(wanted: Wanted, facts: Sequence[StoredFact]) -> list[tuple[StoredFact, float]]:
-    """The facts that answer a question, surest first, each with how sure that is, 0 to 1."""
+    """The facts that answer a question, surest first, each with how sure that is, 0 to 1.
+
+    What others say answers only what the user's own words do not; where all is asked for, it comes after them.
+    """
+    own = [one for one in facts if not one.claimed]
+    if not wanted.by_words and wanted.predicates[0] in (EVERYTHING, ABOUT):
+        return _choose(wanted, [*own, *(one for one in facts if one.claimed)])
+    return _choose(wanted, own) or _choose(wanted, facts)
+
+
+def _choose(wanted: Wanted, facts: Sequence[StoredFact]) -> list[tuple[StoredFact, float]]:
     facts = [one for one in facts if one.predicate != NOTED or not one.negated]
     if wanted.by_words:
         return _share_words(wanted, facts)

@@ -28,26 +28,29 @@ from phronesis_contracts.facts import (
 from phronesis_contracts.service import AUDITED
 from phronesis_postgres import Connection, Database, write_news, write_once
 
+from ..items.drafts import hash_content
 from ..items.rows import is_buried, lock_owner, remove_items, write_items
 from ..ports import VectorIndex
-from ..values import owner_of_facts
+from ..values import labels_for_row, labels_from_row, owner_of_facts, tell_claim
 from .decision import Assertion, Decision, DraftsByText, Evidence, StoredFact, TextMissing, decide
 from .predicates import normalize, slot_of
 
 COLUMNS = """id, slot, value, kind, subject, predicate, object, body, negated, valid_from, valid_to, superseded_by, ended_at,
-    item_id, recorded_at"""
+    item_id, recorded_at, labels"""
 _SOURCES = """
-    SELECT fact_id, source, said_at, origin, confidence, turn_id, conversation_id FROM fact_sources
+    SELECT fact_id, source, said_at, origin, confidence, turn_id, conversation_id, labels FROM fact_sources
     WHERE fact_id = ANY($1::uuid[]) ORDER BY said_at, source"""
 _UPSERT = """
     INSERT INTO facts (id, tenant, owner, slot, value, kind, subject, predicate, object, body, negated, valid_from, valid_to,
-        superseded_by, ended_at)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
-    ON CONFLICT (id) DO UPDATE SET valid_from = excluded.valid_from, valid_to = excluded.valid_to,
+        superseded_by, ended_at, labels)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+    ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, subject = excluded.subject, predicate = excluded.predicate,
+        object = excluded.object, body = excluded.body, labels = excluded.labels,
+        valid_from = excluded.valid_from, valid_to = excluded.valid_to,
         superseded_by = excluded.superseded_by, ended_at = excluded.ended_at"""
 _STATE = """
-    INSERT INTO fact_sources (fact_id, source, said_at, origin, confidence, turn_id, conversation_id)
-    VALUES ($1, $2, $3, $4, $5, $6, $7)"""
+    INSERT INTO fact_sources (fact_id, source, said_at, origin, confidence, turn_id, conversation_id, labels)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"""
 
 
 async def facts_from_rows(connection: Connection, rows: Iterable[asyncpg.Record]) -> list[StoredFact]:
@@ -57,7 +60,13 @@ async def facts_from_rows(connection: Connection, rows: Iterable[asyncpg.Record]
     for one in await connection.fetch(_SOURCES, list(said)):
         said[one["fact_id"]].append(
             Evidence(
-                one["source"], one["said_at"], Origin(one["origin"]), one["confidence"], one["turn_id"], one["conversation_id"]
+                one["source"],
+                one["said_at"],
+                Origin(one["origin"]),
+                one["confidence"],
+                one["turn_id"],
+                one["conversation_id"],
+                labels_from_row(one["labels"]),
             )
         )
     return [_fact_from_row(row, said[row["id"]]) for row in found]
@@ -79,6 +88,7 @@ def _fact_from_row(row: asyncpg.Record, evidence: Sequence[Evidence]) -> StoredF
         valid_to=row["valid_to"],
         superseded_by=str(row["superseded_by"]) if row["superseded_by"] else None,
         ended_at=row["ended_at"],
+        worded=labels_from_row(row["labels"]),
     )
 
 
@@ -90,7 +100,7 @@ def fact_for_owner(fact: StoredFact, row: asyncpg.Record) -> Fact:
         subject=fact.subject,
         predicate=fact.predicate,
         object=fact.object,
-        text=fact.text,
+        text=tell_claim(fact.text, fact.labels),
         negated=fact.negated,
         held=fact.held,
         valid_from=fact.valid_from,
@@ -104,6 +114,7 @@ def fact_for_owner(fact: StoredFact, row: asyncpg.Record) -> Fact:
             FactSource(turn_id=one.turn_id, conversation_id=one.conversation_id, origin=one.origin, said_at=one.said_at)
             for one in fact.evidence[-_MOST:]
         ),
+        labels=fact.labels,
     )
 
 
@@ -129,7 +140,11 @@ async def replace_slot(
         "DELETE FROM fact_sources WHERE fact_id = ANY($1::uuid[]) AND source = ANY($2::text[])", list(old), gone
     )
     await connection.executemany(
-        _STATE, [(id, o.source, o.said_at, o.origin, o.confidence, o.turn_id, o.conversation_id) for id, o in moved]
+        _STATE,
+        [
+            (id, o.source, o.said_at, o.origin, o.confidence, o.turn_id, o.conversation_id, labels_for_row(o.labels))
+            for id, o in moved
+        ],
     )
 
 
@@ -150,6 +165,7 @@ def _to_row(tenant: str, owner: str, fact: StoredFact) -> tuple[object, ...]:
         fact.valid_to,
         fact.superseded_by,
         fact.ended_at,
+        labels_for_row(fact.worded),
     )
 
 
@@ -272,8 +288,9 @@ class PostgresFacts:
             gone = [
                 old for old in facts if one.status == "added" and old.superseded_by == one.id and old.valid_to != old.valid_from
             ]
-            replaced = tuple(ReplacedFact(id=old.id, text=old.text, words=words(old)) for old in gone)
-            told.append(one.model_copy(update={"text": fact.text, "words": words(fact), "replaced": replaced}))
+            replaced = tuple(ReplacedFact(id=old.id, text=tell_claim(old.text, old.labels), words=words(old)) for old in gone)
+            text = tell_claim(fact.text, fact.labels)
+            told.append(one.model_copy(update={"text": text, "words": words(fact), "replaced": replaced}))
         return learnt.model_copy(update={"facts": tuple(told)})
 
     async def take_in(
@@ -319,9 +336,9 @@ class PostgresFacts:
         gone = [str(row["item_id"]) for row in await connection.fetch(_ITEMS, ids)]
         await remove_items(connection, self._vectors, tenant, gone)
         work.touched.extend(gone)
-        held = {fact.id for fact in known if fact.held}
+        held = {fact.id: (fact.text, fact.labels) for fact in known if fact.held}
         for fact in decided.facts:
-            if fact.held and fact.id not in held:
+            if fact.held and held.get(fact.id) != (fact.text, fact.labels):
                 work.touched.append(await self._found_by(work, fact))
 
     async def _found_by(self, work: _FactWrite, fact: StoredFact) -> str:
@@ -330,7 +347,14 @@ class PostgresFacts:
             raise TextMissing(fact.text)
         since = fact.valid_from.isoformat()
         whose = {"origin": fact.best, "trust": fact.trust, "since": since}
-        ready = replace(draft, external_id=fact.id, family=f"fact/{fact.id}", metadata=whose)
+        ready = replace(
+            draft,
+            digest=hash_content([fact.text], fact.labels),
+            external_id=fact.id,
+            family=f"fact/{fact.id}",
+            metadata=whose,
+            labels=fact.labels,
+        )
         connection, who = work.connection, work.who
         version = int(await connection.fetchval("SELECT nextval('versions')"))
         owner = owner_of_facts(who.user)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from phronesis_contracts import Label
+
+from ..values import CLAIM, NOBODY, tell_claim
 from .language import Language
 from .predicates import IS, is_relation, predicate_of
 
@@ -31,8 +34,13 @@ def sentence_of(one: Stated, language: Language) -> str:
     return _sentence(one, language, _who(one.subject, language, told["user"], told["relation_of_user"]), you=False)
 
 
-def words_to_user(one: Stated, language: Language) -> str:
-    """A fact as a sentence to the user whom it is about."""
+def words_to_user(one: Stated, language: Language, labels: Sequence[Label] = ()) -> str:
+    """A fact as a sentence to the user whom it is about; as what its source says, where that is somebody else."""
+    told = language.raw["words"]
+    return tell_claim(_words_to_user(one, language), labels, told.get("claimed", CLAIM), told.get("nobody", NOBODY))
+
+
+def _words_to_user(one: Stated, language: Language) -> str:
     told = language.raw["words"]
     if one.subject == USER:
         return _sentence(one, language, "", you=True)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, TypeVar
 
-from phronesis_contracts import Unavailable
+from phronesis_contracts import UNKNOWN, Label, OriginKind, Unavailable, formed, untrusted
 from phronesis_contracts.episodes import RecordStrategy
 from phronesis_contracts.memory import ItemKind, KeepMemory, RememberItem
 from phronesis_contracts.orchestrator import TurnEndedNews
@@ -94,52 +94,72 @@ def _passages_to_embed(draft: Draft) -> list[str]:
     return split_passages(draft.title, draft.text[:_OPENING] if draft.kind is ItemKind.EPISODE else draft.text)
 
 
-def draft_from_item(item: RememberItem) -> Draft:
+def draft_from_item(item: RememberItem, labels: tuple[Label, ...] = UNKNOWN) -> Draft:
     """What a caller wants remembered, as a draft."""
     sources = tuple(dict.fromkeys(item.sources))
     said = [item.kind, item.title, item.text, item.metadata, item.links, *sources]
     return Draft(
-        item.kind, item.text, hash_content(said), item.external_id, title=item.title, metadata=item.metadata, sources=sources
+        item.kind,
+        item.text,
+        hash_content(said, labels),
+        item.external_id,
+        title=item.title,
+        metadata=item.metadata,
+        sources=sources,
+        labels=labels,
     )
 
 
-def draft_from_memory(memory: KeepMemory) -> Draft:
+def draft_from_memory(memory: KeepMemory, labels: tuple[Label, ...]) -> Draft:
     """What is to be kept in a scope, as a draft."""
-    said = [memory.content, memory.confidence]
-    return Draft(MEMORY_KIND, memory.content, hash_content(said), memory.key, metadata={"confidence": memory.confidence})
+    digest = hash_content([memory.content, memory.confidence], labels)
+    metadata = {"confidence": memory.confidence}
+    return Draft(MEMORY_KIND, memory.content, digest, memory.key, metadata=metadata, labels=labels)
 
 
 def drafts_from_node(node: Node) -> list[Draft]:
     """A node's texts, field by field in chunks, each of them an item with the node's key and name."""
     drafts: list[Draft] = []
+    # Whoever may write the graph wrote it, which need not be whoever reads it.
+    whose = (Label(kind=OriginKind.PERSON, id=node.key[:200], name=node.name[:300]),)
     for text in node.texts:
         for number, chunk in enumerate(split_chunks(text.text.replace("\x00", " "))):
             metadata = {"field": text.field, "type": node.type, "year": node.year}
             digest = hash_content([node.name, text.field, chunk])
             part = f"{text.field}/{number}"
             family = f"{node.type}/{node.id}"
-            drafts.append(Draft(ItemKind.NODE, chunk, digest, node.key, part, family, node.name, metadata))
+            drafts.append(Draft(ItemKind.NODE, chunk, digest, node.key, part, family, node.name, metadata, labels=whose))
     return drafts
 
 
 def draft_from_turn(turn: TurnEndedNews) -> Draft:
     """A turn as an episode, one for each turn."""
-    text = f"User: {turn.user_text[:_USER_PART]}\nAssistant: {turn.reply_text}".replace("\x00", " ")[:MAX_TEXT]
+    spoken = [f"User: {_indent(turn.user_text[:_USER_PART])}", f"Assistant: {_indent(turn.reply_text)}"]
+    if turn.attached:
+        spoken.insert(1, f"Attached: {', '.join(' '.join(name.split()) for name in turn.attached)}")
+    text = "\n".join(spoken).replace("\x00", " ")[:MAX_TEXT]
     said = {"code": turn.code, "tier": turn.tier, "task": turn.task, "at": turn.at.isoformat() if turn.at else None}
     metadata = {"conversation_id": turn.conversation_id, "agent": turn.agent, "outcome": str(turn.status)}
     metadata |= {name: value for name, value in said.items() if value is not None}
     sources = (turn.conversation_id,)
-    name, at = f"turn:{turn.turn_id}", Said(occurred_at=turn.at)
-    return Draft(ItemKind.EPISODE, text, hash_content([text]), name, metadata=metadata, sources=sources, said=at)
+    name, at, labels = f"turn:{turn.turn_id}", Said(occurred_at=turn.at), formed(turn.labels)
+    digest = hash_content([text])
+    return Draft(ItemKind.EPISODE, text, digest, name, metadata=metadata, sources=sources, said=at, labels=labels)
 
 
-def draft_from_strategy(strategy: RecordStrategy) -> Draft:
+def _indent(text: str) -> str:
+    """A text whose lines after the first are indented, so that none of them passes for what somebody else said."""
+    return "\n  ".join(text.splitlines())
+
+
+def draft_from_strategy(strategy: RecordStrategy, labels: tuple[Label, ...]) -> Draft:
     """A strategy as a draft: its goal, since that is what it is found by."""
     sources = (strategy.conversation_id,) if strategy.conversation_id else ()
-    return Draft(
-        ItemKind.STRATEGY, strategy.goal, hash_content([strategy.goal]), f"strategy:{strategy.task_id}", sources=sources
-    )
+    name = f"strategy:{strategy.task_id}"
+    return Draft(ItemKind.STRATEGY, strategy.goal, hash_content([strategy.goal]), name, sources=sources, labels=labels)
 
 
-def hash_content(said: Sequence[Any]) -> bytes:
-    return hashlib.sha256(json.dumps(said, sort_keys=True, default=str).encode()).digest()
+def hash_content(said: Sequence[Any], labels: Sequence[Label] = ()) -> bytes:
+    """The hash of what an item says, and of where it comes from unless that is the user."""
+    whose = [[one.kind, one.id, one.name] for one in untrusted(labels)]
+    return hashlib.sha256(json.dumps([*said, *whose], sort_keys=True, default=str).encode()).digest()

@@ -12,7 +12,7 @@ from phronesis_contracts.orchestrator import TurnEndedNews, TurnStatus
 from phronesis_contracts.twin import EXPAND, NODES, ChangedNode, Expand, Neighbour, Node, NodeChanged, NodeKeys
 
 from ..ports import Graph, Knowledge
-from ..values import Audience, Item, NodeState, check_batch, is_storable, shorten
+from ..values import Audience, Item, NodeState, check_batch, is_storable, labels_of_call, shorten
 from .drafts import Drafter, draft_from_item, draft_from_turn, drafts_from_node
 from .rows import ItemRemover
 from .search import Candidate, HybridSearch, Retrieval
@@ -92,7 +92,8 @@ class ItemHandlers:
         who = call.who
         external_ids = [item.external_id for item in request.items if item.external_id is not None]
         known = await self._knowledge.digests(who.tenant, who.user, external_ids)
-        drafts = [draft_from_item(item) for item in request.items]
+        labels = labels_of_call(call, request.labels)
+        drafts = [draft_from_item(item, labels) for item in request.items]
         return await self._drafting.store(drafts, known, partial(self._knowledge.remember, call, request))
 
     async def recall(self, call: Call, request: memory.Recall) -> memory.Recalled:
@@ -112,9 +113,10 @@ class ItemHandlers:
                     external_id=items[one.id].external_id,
                     kind=one.kind,
                     title=items[one.id].title,
-                    text=shorten(items[one.id].text, len(best)),
+                    text=shorten(items[one.id].told, len(best)),
                     score=one.score,
                     why=one.why,
+                    labels=items[one.id].labels,
                 )
                 for one in best
                 if one.id in items

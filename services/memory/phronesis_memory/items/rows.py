@@ -18,7 +18,7 @@ from phronesis_contracts.service import AUDITED
 from phronesis_postgres import Connection, Database, write_news, write_once
 
 from ..ports import VectorIndex
-from ..values import EXPERIENCE_KINDS, Draft, VectorEntry, VectorMissing, owner_of_documents, parse_ids
+from ..values import EXPERIENCE_KINDS, Draft, VectorEntry, VectorMissing, labels_for_row, owner_of_documents, parse_ids
 from ..vectors.changes import hold_event
 from ..words.analysis import Words, count_words, term_number
 
@@ -46,18 +46,18 @@ _GROW = """
     DO UPDATE SET items = scopes.items + excluded.items, words = scopes.words + excluded.words"""
 _INSERT = """
     INSERT INTO items (tenant, owner, kind, external_id, part, family, title, body, metadata, content_hash, version,
-        said_in, occurred_at, expires_at, position, id)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)"""
+        said_in, occurred_at, expires_at, labels, position, id)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)"""
 # The empty text keeps the planner from walking all that a user has, by `items_kind`, while its statistics are old.
 _LAST_PLACES = """
     SELECT said_in, max(position) AS last FROM items
     WHERE said_in = ANY($3::text[]) AND tenant || '' = $1 AND owner = $2 GROUP BY said_in"""
 _UPDATE = """
     UPDATE items SET kind = $2, family = $3, title = $4, body = $5, metadata = $6, content_hash = $7, version = $8,
-        occurred_at = $9, expires_at = $10, updated_at = now() WHERE id = $1"""
+        occurred_at = $9, expires_at = $10, labels = $11, updated_at = now() WHERE id = $1"""
 _KEEP_VERSION = """
-    INSERT INTO item_versions (item_id, version, body, metadata, since, until)
-    SELECT id, version, body, metadata, updated_at, now() FROM items WHERE id = ANY($1::uuid[])
+    INSERT INTO item_versions (item_id, version, body, metadata, labels, since, until)
+    SELECT id, version, body, metadata, labels, updated_at, now() FROM items WHERE id = ANY($1::uuid[])
     ON CONFLICT DO NOTHING"""
 _DROP_VERSIONS = """
     DELETE FROM item_versions USING (
@@ -196,7 +196,7 @@ async def _insert_items(
         if said_in is not None:
             place = places[said_in] = places.get(said_in, 0) + 1
         what = (draft.kind, draft.external_id, draft.part, draft.family, draft.title, draft.text, dict(draft.metadata))
-        said = (said_in, draft.said.occurred_at, draft.said.expires_at)
+        said = (said_in, draft.said.occurred_at, draft.said.expires_at, labels_for_row(draft.labels))
         rows.append((tenant, owner, *what, draft.digest, version, *said, place, id))
     if rows:
         await connection.executemany(_INSERT, rows)
@@ -212,7 +212,7 @@ async def _update_items(connection: Connection, version: int, updated: Sequence[
     rows: list[tuple[object, ...]] = []
     for id, one in updated:
         what = (one.kind, one.family, one.title, one.text, dict(one.metadata))
-        rows.append((id, *what, one.digest, version, one.said.occurred_at, one.said.expires_at))
+        rows.append((id, *what, one.digest, version, one.said.occurred_at, one.said.expires_at, labels_for_row(one.labels)))
     await connection.executemany(_UPDATE, rows)
     await _forget_texts(connection, [id for id, _ in updated])
     # What comes with its vector waits for none: it would be embedded twice.

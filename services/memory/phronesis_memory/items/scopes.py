@@ -9,13 +9,36 @@ from collections.abc import Callable
 import numpy as np
 
 from phronesis_bus import Call, audit_entry
-from phronesis_contracts import BadRequest, Forbidden, Principal, ServiceError, Unavailable, memory
+from phronesis_contracts import (
+    BadRequest,
+    Forbidden,
+    Label,
+    OriginKind,
+    Principal,
+    ServiceError,
+    Unavailable,
+    formed,
+    memory,
+    merge_labels,
+    untrusted,
+)
 from phronesis_contracts.service import AUDITED
 from phronesis_postgres import Connection, Database, write_news, write_once
 
 from ..embedding.queries import QueryVectors
 from ..ports import VectorIndex
-from ..values import MEMORY_KIND, Audience, Draft, Vector, find_scope, is_storable, owner_of_scope, shorten
+from ..values import (
+    MEMORY_KIND,
+    Audience,
+    Draft,
+    Vector,
+    find_scope,
+    is_storable,
+    labels_from_row,
+    labels_of_call,
+    owner_of_scope,
+    shorten,
+)
 from .drafts import Drafter, draft_from_memory
 from .rows import lock_owner, remove_items, write_items
 
@@ -52,7 +75,10 @@ class ScopeHandlers:
     async def keep_memory(self, call: Call, request: memory.KeepMemory) -> memory.KeptMemory:
         """Keep one memory in a scope of the caller's, once for the call's key."""
         owner = _owner_to_write(call.who, request.scope, request.key, request.content)
-        [draft] = await self._drafting.complete([draft_from_memory(request)], {})
+        labels = labels_of_call(call, request.labels)
+        if request.scope is not memory.Scope.PERSONAL:
+            labels = merge_labels(untrusted(labels), (_writer(call.who),))
+        [draft] = await self._drafting.complete([draft_from_memory(request, labels)], {})
         if draft.vector is None or not _has_direction(draft.vector):
             raise Unavailable("the model makes no vector of this content")
         return await self._memories.keep(call, request, owner, draft)
@@ -83,7 +109,17 @@ class ScopeHandlers:
         if owner is None:
             return ()
         async with asyncio.timeout(self._seconds):
-            return await self._memories.near(who.tenant, owner, vector, limit)
+            found = await self._memories.near(who.tenant, owner, vector, limit)
+        # What somebody kept themselves in a scope of several is theirs when they read it.
+        return tuple(one.model_copy(update={"labels": formed(_without(one.labels, _writer(who)))}) for one in found)
+
+
+def _writer(who: Principal) -> Label:
+    return Label(kind=OriginKind.PERSON, id=who.user[:200])
+
+
+def _without(labels: tuple[Label, ...], one: Label) -> tuple[Label, ...]:
+    return tuple(label for label in labels if label != one)
 
 
 def _check_scope(who: Principal, name: str) -> memory.Scope:
@@ -118,7 +154,7 @@ SERVICE = "memory"
 
 _ENTER = "SELECT set_config('phronesis.room', $1, true)"
 _READ = """
-    SELECT id, external_id, body, metadata FROM items WHERE tenant = $1 AND owner = $2 AND id = ANY($3::uuid[])"""
+    SELECT id, external_id, body, metadata, labels FROM items WHERE tenant = $1 AND owner = $2 AND id = ANY($3::uuid[])"""
 _NAMED = "SELECT id FROM items WHERE tenant = $1 AND owner = $2 AND external_id = $3"
 
 
@@ -143,6 +179,7 @@ class PostgresScopedMemories:
                 content=shorten(found[hit.id]["body"], len(hits)),
                 confidence=found[hit.id]["metadata"]["confidence"],
                 score=hit.cosine,
+                labels=labels_from_row(found[hit.id]["labels"]),
             )
             for hit in hits
             if hit.id in found

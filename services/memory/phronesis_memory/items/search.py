@@ -393,11 +393,12 @@ def _context_item(item: Item, place: _Place) -> ContextItem:
         external_id=item.external_id,
         kind=item.kind,
         title=item_name(item.title, item.text),
-        text=item.text,
+        text=item.told,
         score=place.score,
         hop=place.hop,
         matched_phrase=place.phrase,
         created_at=item.created_at,
+        labels=item.labels,
         why=_explain_fact(item, place),
     )
 

@@ -15,7 +15,7 @@ from phronesis_postgres import EVERY_TENANT, Connection, Database, write_news, w
 
 from ..episodes.store import write_outcomes
 from ..ports import VectorIndex
-from ..values import LIVE, SCOPE_PREFIX, Audience, Draft, Item, NodeState
+from ..values import LIVE, SCOPE_PREFIX, Audience, Draft, Item, NodeState, labels_from_row
 from .links import LinkedItem, link_items, link_news, read_links, write_links
 from .rows import WriteResult, find_tombstones, is_buried, lock_owner, remove_items, write_items
 
@@ -24,7 +24,7 @@ _CONCEPTS = 5_000
 """Concepts of one owner whose titles are looked for in a text: the newest."""
 
 _ITEMS = f"""
-    SELECT id, kind, title, body, external_id, family, created_at, updated_at, metadata FROM items
+    SELECT id, kind, title, body, external_id, family, created_at, updated_at, metadata, labels FROM items
     WHERE tenant = $1 AND owner = ANY($2::text[]) AND kind = ANY($3::text[]) AND id = ANY($4::uuid[]) AND {LIVE}"""  # noqa: S608
 _TITLES = f"""
     SELECT id, title FROM items WHERE tenant = $1 AND owner = $2 AND kind = 'concept' AND title IS NOT NULL AND {LIVE}
@@ -159,6 +159,7 @@ class PostgresKnowledge:
                 created_at=row["created_at"],
                 updated_at=row["updated_at"],
                 metadata=row["metadata"],
+                labels=labels_from_row(row["labels"]),
             )
             for row in rows
         ]

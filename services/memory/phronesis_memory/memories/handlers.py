@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 
 from phronesis_bus import Bus, Call, serve, work_in_background
-from phronesis_contracts import BadRequest, Unavailable, memories
+from phronesis_contracts import BadRequest, Label, OriginKind, Unavailable, formed, memories, merge_labels, untrusted
 from phronesis_contracts.memory import Forget, ItemKind
 from phronesis_postgres import Database
 from phronesis_tokens import count
@@ -20,7 +20,7 @@ from ..items.rows import ItemRemover
 from ..ports import Embedder, VectorIndex
 from ..settings import MemorySettings
 from ..tracing import trace_handler
-from ..values import Draft, Said, VectorMissing, check_batch, check_storable, is_storable, utc_now
+from ..values import Draft, Said, VectorMissing, check_batch, check_storable, is_storable, labels_of_call, utc_now
 from .search import MemorySearch
 from .store import PostgresMemories, own
 
@@ -51,7 +51,8 @@ class MemoryHandlers:
         for number, one in enumerate(request.memories):
             if one.expires_at is not None:
                 _check_expiry(one.expires_at, f"memories.{number}.expires_at")
-        drafts = [_draft(one, request.conversation_id) for one in request.memories]
+        labels = labels_of_call(call, request.labels)
+        drafts = [_draft(one, request.conversation_id, labels) for one in request.memories]
         if request.wait or await self._stored.waiting(call.who.tenant, _MOST_WAITING) >= _MOST_WAITING:
             named = [draft.external_id for draft in drafts if draft.external_id is not None]
             known = await self._stored.digests(call.who.tenant, call.who.user, named) if named else {}
@@ -87,8 +88,13 @@ class MemoryHandlers:
             text = now.text if request.text is None else request.text
             metadata = now.metadata if request.metadata is None else request.metadata
             said = Said(now.conversation_id, now.occurred_at, now.expires_at)
-            digest = hash_content([now.kind, stored.title, text, metadata])
-            draft = Draft(now.kind, text, digest, now.external_id, title=stored.title, metadata=metadata, said=said)
+            labels = labels_of_call(call, request.labels)
+            if request.text is None:
+                labels = formed((*now.labels, *labels))
+            digest = hash_content([now.kind, stored.title, text, metadata], labels)
+            draft = Draft(
+                now.kind, text, digest, now.external_id, title=stored.title, metadata=metadata, said=said, labels=labels
+            )
             [ready] = await self._drafting.complete([draft], {})
             try:
                 return await self._stored.update(call, audience, request, ready)
@@ -156,14 +162,30 @@ def _check_expiry(at: datetime, field: str) -> None:
         raise BadRequest("a memory expires at a moment to come", field=field)
 
 
-def _draft(one: memories.NewMemory, conversation_id: str | None) -> Draft:
+_SELF = "user"
+"""The speaker that is the user."""
+
+
+def _draft(one: memories.NewMemory, conversation_id: str | None, labels: tuple[Label, ...]) -> Draft:
     """A message where it belongs to a conversation or has a speaker, a note otherwise."""
     kind = ItemKind.MESSAGE if conversation_id or one.speaker else ItemKind.NOTE
     sources = (conversation_id,) if conversation_id else ()
     expiry = [str(one.expires_at)] if one.expires_at is not None else []
+    if one.speaker is not None and one.speaker.casefold() != _SELF:
+        labels = merge_labels(untrusted(labels), (Label(kind=OriginKind.PERSON, name=one.speaker),))
     digest = hash_content([kind, one.speaker, one.text, one.metadata, str(one.occurred_at), conversation_id, *expiry])
     said = Said(conversation_id, one.occurred_at, one.expires_at)
-    return Draft(kind, one.text, digest, one.external_id, title=one.speaker, metadata=one.metadata, sources=sources, said=said)
+    return Draft(
+        kind,
+        one.text,
+        digest,
+        one.external_id,
+        title=one.speaker,
+        metadata=one.metadata,
+        sources=sources,
+        said=said,
+        labels=labels,
+    )
 
 
 async def serve_memories(

@@ -31,7 +31,18 @@ from phronesis_postgres import EVERY_TENANT, Connection, Database, write_news, w
 from ..items.rows import find_tombstones, lock_owner, rewrite_item, write_items
 from ..items.store import SERVICE, next_version
 from ..ports import VectorIndex
-from ..values import LIVE, Audience, Draft, Vector, VectorEntry, VectorMissing, parse_ids, shorten
+from ..values import (
+    LIVE,
+    Audience,
+    Draft,
+    Vector,
+    VectorEntry,
+    VectorMissing,
+    labels_from_row,
+    parse_ids,
+    shorten,
+    tell_claim,
+)
 
 MOST_FILTERED = 5_000
 """Memories that a filter leaves to a search at most: the newest."""
@@ -39,7 +50,8 @@ METADATA_OF_ANSWER = 400_000
 """Bytes of metadata in one answer of several memories; the broker's limit leaves room for their texts too."""
 
 _AT = "coalesce(occurred_at, created_at)"
-_COLUMNS = f"id, external_id, kind, title, body, said_in, position, {_AT} AS at, created_at, updated_at, metadata, expires_at"
+_COLUMNS = f"""id, external_id, kind, title, body, said_in, position, {_AT} AS at, created_at, updated_at, metadata, expires_at,
+    labels, starts_with(family, 'fact/') AS of_fact"""
 _INSIDE = f"tenant = $1 AND owner = ANY($2::text[]) AND kind = ANY($3::text[]) AND {LIVE}"
 _FILTERED = f"""{_INSIDE} AND ($4::text IS NULL OR said_in = $4) AND ($5::timestamptz IS NULL OR {_AT} >= $5)
     AND ($6::timestamptz IS NULL OR {_AT} < $6) AND metadata @> $7 AND ($8::timestamptz IS NULL OR created_at <= $8)"""
@@ -64,7 +76,7 @@ _BESIDE = f"""
     FROM near JOIN items other ON (other.said_in, other.position) = (near.said_in, near.place)
     WHERE other.tenant || '' = $1 AND other.owner = ANY($2::text[]) AND {LIVE}"""  # noqa: S608
 _AS_OF = """
-    SELECT DISTINCT ON (item_id) item_id, body, metadata FROM item_versions
+    SELECT DISTINCT ON (item_id) item_id, body, metadata, labels FROM item_versions
     WHERE item_id = ANY($1::uuid[]) AND since <= $2 AND until > $2 ORDER BY item_id, version"""
 _WAITING = (
     "SELECT count(*) FROM (SELECT FROM unembedded WHERE tenant = $1 AND ($2::text IS NULL OR owner = $2) LIMIT $3) AS waiting"
@@ -88,7 +100,7 @@ _EMBEDDED = """
     JOIN items ON items.id = given.id AND content_hash = digest
     WHERE item_id = given.id AND unembedded.tenant = $1 AND unembedded.owner = $2"""
 _EXPIRE = "UPDATE items SET expires_at = $4 WHERE tenant = $1 AND owner = $2 AND id = $3::text::uuid"
-_VERSIONS = "SELECT body, metadata, since, until FROM item_versions WHERE item_id = $1 ORDER BY version DESC"
+_VERSIONS = "SELECT body, metadata, labels, since, until FROM item_versions WHERE item_id = $1 ORDER BY version DESC"
 
 
 LEASE = 60.0
@@ -219,7 +231,8 @@ class PostgresMemories:
         found = {str(row["id"]): _memory(row, len(rows)) for row in rows}
         for row in former:
             if (memory := found.get(str(row["item_id"]))) is not None:
-                update = {"text": shorten(row["body"], len(rows)), "metadata": _plain(row["metadata"])}
+                said = {"text": shorten(row["body"], len(rows)), "metadata": _plain(row["metadata"])}
+                update = {**said, "labels": labels_from_row(row["labels"])}
                 found[memory.id] = memory.model_copy(update=update)
         return found
 
@@ -292,7 +305,11 @@ class PostgresMemories:
             rows = await connection.fetch(_VERSIONS, parse_ids([id])[0])
         return tuple(
             MemoryVersion(
-                text=shorten(row["body"], len(rows)), metadata=_plain(row["metadata"]), since=row["since"], until=row["until"]
+                text=shorten(row["body"], len(rows)),
+                metadata=_plain(row["metadata"]),
+                since=row["since"],
+                until=row["until"],
+                labels=labels_from_row(row["labels"]),
             )
             for row in rows
         )
@@ -324,12 +341,12 @@ def _read_cursor(cursor: str) -> tuple[datetime, str]:
 
 
 def _memory(row: asyncpg.Record, beside: int = 1) -> Memory:
-    said = row["kind"] == ItemKind.MESSAGE
+    said, labels = row["kind"] == ItemKind.MESSAGE, labels_from_row(row["labels"])
     return Memory(
         id=str(row["id"]),
         external_id=row["external_id"],
         kind=ItemKind(row["kind"]),
-        text=shorten(row["body"], beside),
+        text=shorten(tell_claim(row["body"], labels) if row["of_fact"] else row["body"], beside),
         speaker=row["title"] if said else None,
         conversation_id=row["said_in"],
         position=row["position"],
@@ -338,6 +355,7 @@ def _memory(row: asyncpg.Record, beside: int = 1) -> Memory:
         updated_at=row["updated_at"],
         metadata=_plain(row["metadata"]),
         expires_at=row["expires_at"],
+        labels=labels,
     )
 
 

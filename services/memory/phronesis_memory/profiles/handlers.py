@@ -67,7 +67,7 @@ class ProfileHandlers:
 
     async def put(self, call: Call, request: Profile) -> Profile:
         given = check_profile(request.profile)
-        return await self._profiles.change(call, request, request.version, lambda _: given)
+        return await self._profiles.change(call, request, request.version, lambda _: given, whole=True)
 
     async def update(self, call: Call, request: UpdateProfile) -> Profile:
         patch = check_profile(request.patch, "patch")

@@ -10,19 +10,21 @@ from typing import Any, TypeAlias
 import asyncpg
 
 from phronesis_bus import Call, audit_entry
-from phronesis_contracts import Message, Principal
+from phronesis_contracts import Kept, Message, Principal, formed
 from phronesis_contracts.memory import DeleteProfile, Profile, ProfileChanged
 from phronesis_contracts.service import AUDITED
 from phronesis_postgres import Connection, Database, write_news, write_once
 
+from ..values import labels_for_row, labels_from_row, labels_of_call
+
 Change: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
 """Makes a new profile of an old one."""
 
-_READ = "SELECT profile, updated_at, version FROM profiles WHERE tenant = $1 AND user_id = $2"
+_READ = "SELECT profile, updated_at, version, labels FROM profiles WHERE tenant = $1 AND user_id = $2"
 _WRITE = """
-    INSERT INTO profiles (tenant, user_id, profile, version) VALUES ($1, $2, $3, nextval('versions'))
-    ON CONFLICT (tenant, user_id)
-    DO UPDATE SET profile = excluded.profile, version = excluded.version, updated_at = now() RETURNING version, updated_at"""
+    INSERT INTO profiles (tenant, user_id, profile, labels, version) VALUES ($1, $2, $3, $4, nextval('versions'))
+    ON CONFLICT (tenant, user_id) DO UPDATE SET profile = excluded.profile, labels = excluded.labels,
+        version = excluded.version, updated_at = now() RETURNING version, updated_at"""
 _DELETE = "DELETE FROM profiles WHERE tenant = $1 AND user_id = $2"
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))"
 
@@ -44,12 +46,13 @@ class PostgresProfiles:
         async with self._database.connection(who.tenant) as connection:
             return _profile_from_row(await connection.fetchrow(_READ, who.tenant, who.user))
 
-    async def change(self, call: Call, request: Message, version: int | None, change: Change) -> Profile:
+    async def change(self, call: Call, request: Kept, version: int | None, change: Change, *, whole: bool = False) -> Profile:
         """Change the caller's profile, once for the call's key.
 
         Args:
             version: the version to change; whatever it is where `None`.
             change: the new profile of the old one; raises where it may not be.
+            whole: whether nothing of the old one stays.
 
         Raises:
             ProfileChanged: it has another version.
@@ -60,7 +63,10 @@ class PostgresProfiles:
 
         async def write(connection: Connection, old: Profile) -> _WriteReceipt:
             made.update(change(old.profile))
-            row = await connection.fetchrow(_WRITE, who.tenant, who.user, made)
+            labels = labels_of_call(call, request.labels)
+            if old.profile and not whole:
+                labels = formed((*old.labels, *labels))
+            row = await connection.fetchrow(_WRITE, who.tenant, who.user, made, labels_for_row(labels))
             assert row is not None
             size = len(json.dumps(made, ensure_ascii=False).encode())
             await _write_audit(connection, who, "profile.update", {"fields": len(made), "bytes": size})
@@ -108,4 +114,5 @@ async def _write_audit(connection: Connection, who: Principal, action: str, coun
 def _profile_from_row(row: asyncpg.Record | None) -> Profile:
     if row is None:
         return Profile(version=0)
-    return Profile(profile=row["profile"], updated_at=row["updated_at"], version=row["version"])
+    labels = labels_from_row(row["labels"])
+    return Profile(profile=row["profile"], updated_at=row["updated_at"], version=row["version"], labels=labels)

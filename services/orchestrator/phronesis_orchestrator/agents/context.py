@@ -12,7 +12,7 @@ from typing import Any
 
 from opentelemetry.trace import Span
 
-from phronesis_contracts import Label, OriginKind, Principal, ServiceError, TimedOut, UnsupportedMedia, merge_labels
+from phronesis_contracts import UNKNOWN, Label, Principal, ServiceError, TimedOut, UnsupportedMedia, merge_labels
 from phronesis_contracts.documents import (
     COMPARE_TEXTS,
     KEEP_DOCUMENT,
@@ -29,8 +29,8 @@ from phronesis_contracts.documents import (
     SearchDocuments,
 )
 from phronesis_contracts.instructions import AgentProfile
-from phronesis_contracts.media import ExtractedText, MediaKind, TextRef
-from phronesis_contracts.memory import AugmentedMemoryContext, ContextItem
+from phronesis_contracts.media import ExtractedText, MediaKind, TextRef, label_medium
+from phronesis_contracts.memory import AugmentedMemoryContext, ContextItem, Profile
 from phronesis_contracts.orchestrator import Source
 from phronesis_tokens import clean, cut
 
@@ -53,6 +53,8 @@ class TurnBackground:
     past: Past
     summary: Summary
     history: tuple[PastMessage, ...]
+    labels: tuple[Label, ...]
+    """Where the profile, the summary and the history come from."""
     degraded: tuple[str, ...]
 
 
@@ -76,13 +78,15 @@ async def load_background(
         elif isinstance(part, BaseException):
             raise part
     profile, known, read = found
+    stored = known if isinstance(known, Profile) else Profile()
     past = read if isinstance(read, Past) else Past()
     if past.stale:
         degraded.append("history")
     summary, history = weighed(past)
     return TurnBackground(
         agent=profile if isinstance(profile, AgentProfile) else None,
-        profile=known if isinstance(known, dict) else {},
+        profile=stored.profile,
+        labels=merge_labels(past.labels, (stored.labels or UNKNOWN) if stored.profile else ()),
         past=past,
         summary=summary,
         history=history,
@@ -128,6 +132,11 @@ class _UnreadableMedia:
     name: str
     why: ServiceError
 
+    @property
+    def label(self) -> Label:
+        """Where its name comes from."""
+        return label_medium(MediaKind.DOCUMENT, self.media_id, self.name)
+
 
 async def read_media(
     neighbours: Neighbours, who: Principal, media: tuple[str, ...], agent: AgentProfile | None, limit: float
@@ -144,24 +153,8 @@ async def read_media(
     documents = tuple(found for found in read if isinstance(found, ExtractedText))
     parts = (_part(found) if isinstance(found, ExtractedText) else _note(note, found) for found in read)
     names = tuple(_name(found.name or found.media_id) for found in read)
-    labels = merge_labels(label_medium(found) if isinstance(found, ExtractedText) else _label(found) for found in read)
+    labels = merge_labels(found.label for found in read)
     return MediaText("\n\n".join(parts), documents, len(read) - len(documents), names, labels)
-
-
-_ORIGINS = {
-    MediaKind.DOCUMENT: OriginKind.DOCUMENT,
-    MediaKind.IMAGE: OriginKind.PICTURE,
-    MediaKind.AUDIO: OriginKind.RECORDING,
-}
-
-
-def label_medium(found: ExtractedText) -> Label:
-    """The origin of a medium's text."""
-    return Label(kind=_ORIGINS[found.kind], id=found.media_id[:200], name=_name(found.name or found.media_id)[:300])
-
-
-def _label(unread: _UnreadableMedia) -> Label:
-    return Label(kind=OriginKind.DOCUMENT, id=unread.media_id[:200], name=_name(unread.name)[:300])
 
 
 async def _read(neighbours: Neighbours, who: Principal, media_id: str, limit: float) -> ExtractedText | _UnreadableMedia:

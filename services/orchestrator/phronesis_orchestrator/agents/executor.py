@@ -16,7 +16,7 @@ from time import perf_counter
 from typing import Any, Protocol
 
 from phronesis_bus import audit_entry
-from phronesis_contracts import Effect, Internal, Label, Message, Risk, ServiceError, TimedOut, Tool
+from phronesis_contracts import Effect, Internal, Kept, Label, Message, OriginKind, Risk, ServiceError, TimedOut, Tool
 from phronesis_contracts.approvals import ApprovalStatus, Ruling
 from phronesis_contracts.constitution.writes import NodeWrite
 from phronesis_contracts.orchestrator import MAX_DETAIL, ToolOutcome
@@ -283,6 +283,14 @@ class ToolExecutor:
         details = {"turn_id": claim.turn_id, "level": verdict.risk.name, "action": verdict.action, **more}
         await await_store(approvals.record(claim, audit_entry(claim.who, f"policy.{verdict.tool}", details, code=code)))
 
+    def _labelled(self, tool: Tool[Any, Any], admitted: Admitted) -> Message:
+        """The request of a call; of one that keeps something with where that comes from, whatever the model wrote there."""
+        request, origins = admitted.request, self._running.origins
+        if not isinstance(request, Kept):
+            return request
+        own = not origins.untrusted or origins.draws(tool, call_arguments(request))
+        return request.model_copy(update={"labels": (Label(kind=OriginKind.USER),) if own else origins.labels})
+
     async def _call_owner(self, step: str, tool: Tool[Any, Any], admitted: Admitted, verdict: Verdict) -> dict[str, Any]:
         claim = self._running.claim
         if verdict.recorded:
@@ -291,7 +299,7 @@ class ToolExecutor:
         began = perf_counter()
         key = f"{claim.turn_id}/{step}" if tool.risk > Risk.READ or issubclass(tool.rpc.input, OutsideArguments) else None
         try:
-            answer: Message = await self._running.neighbours.ask(claim.who, tool.rpc, admitted.request, key=key)
+            answer: Message = await self._running.neighbours.ask(claim.who, tool.rpc, self._labelled(tool, admitted), key=key)
             given: dict[str, Any] = {"answer": answer.model_dump(mode="json", by_alias=True)}
         except ServiceError as error:
             log.warning("the tool %s failed: %s", tool.name, error.code)

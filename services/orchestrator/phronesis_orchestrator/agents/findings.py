@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from phronesis_contracts import BadRequest, Forbidden, Message, NotFound, ServiceError, Tool
+from phronesis_contracts import BadRequest, Forbidden, Message, NotFound, ServiceError, Tool, without_labels
 from phronesis_contracts.episodes import MEMORY_QUERY_TOOL, MemoryFound
 from phronesis_contracts.facts import RECALL_FACTS_TOOL, RecalledFacts
 from phronesis_contracts.instructions import RETRIEVE_INSTRUCTIONS_TOOL, InstructionText
@@ -107,7 +107,7 @@ def render_result(answer: Message) -> tuple[str, str]:
             found = [snippet.model_dump(include={"content", "key", "confidence", "score"}) for snippet in answer.snippets]
             return "memories", _array(found, _ROOM["memories"])
         case MemoryFound():
-            hits = [hit.model_dump(mode="json", exclude_none=True) for hit in answer.results]
+            hits = [hit.model_dump(mode="json", exclude_none=True, exclude={"labels"}) for hit in answer.results]
             failed = [{"error": answer.error}] if answer.error else []
             return "memories", _array([*failed, *hits], _ROOM["memories"])
         case Recalled():
@@ -122,7 +122,8 @@ def render_result(answer: Message) -> tuple[str, str]:
             notes = [{"warning": warning} for warning in answer.warnings]
             more = [{"note": "there are more rows than these"}] if answer.truncated else []
             return "rows", _array([*answer.rows, *more, *notes], _ROOM["rows"])
-    return "note", cut(clean(answer.model_dump_json()), _ROOM["note"])
+    shown = without_labels(answer.model_dump(mode="json", by_alias=False))
+    return "note", cut(clean(json.dumps(shown, ensure_ascii=False, separators=(",", ":"))), _ROOM["note"])
 
 
 def _array(items: Iterable[object], room: int) -> str:

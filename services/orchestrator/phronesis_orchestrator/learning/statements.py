@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,7 +10,7 @@ from typing import Protocol, runtime_checkable
 
 from pydantic import Field, field_validator
 
-from phronesis_contracts import Label, Message, Principal
+from phronesis_contracts import UNKNOWN, Label, Message, Principal, merge_labels, untrusted
 from phronesis_contracts.facts import CopiesPurged, FactKind, MemoryForgotten, Origin, Statement
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.media import ExtractedText
@@ -27,6 +28,11 @@ _SHORTEST = 3
 _TEXT = 6_000
 """Characters of one part of a turn that a model is shown."""
 _AUTHORS = (Origin.USER, Origin.MEDIA, Origin.REPLY)
+_FUNCTION_WORDS = frozenset(
+    """a an the of in on at to for from by with and or not no is are was were be been has have had does do did user s their his
+    her its my your our that this it they he she we you i as""".split()
+)
+"""Words of any sentence about somebody: that a document has them too says nothing."""
 _ROLES = {Origin.USER: "user", Origin.MEDIA: "document", Origin.REPLY: "assistant"}
 
 
@@ -132,10 +138,13 @@ def match_statements(drawn: Drawn, batch: Sequence[EndedTurn]) -> dict[str, tupl
             continue
         turn = batch[one.turn - 1]
         origin = _author(one.quote, turn)
+        if origin is Origin.USER and not _in_own_words(one, turn, batch):
+            origin = Origin.MEDIA
         if origin is None or (one.kind is FactKind.PREFERENCE and origin is not Origin.USER):
             continue
         fields = one.model_dump(exclude={"turn", "quote"})
-        found[turn.turn_id].append(Statement.model_validate({**fields, "origin": origin}))
+        labels = _labels(origin, one, turn, batch)
+        found[turn.turn_id].append(Statement.model_validate({**fields, "origin": origin, "labels": labels}))
     return {id: tuple(statements) for id, statements in found.items()}
 
 
@@ -144,6 +153,40 @@ def _author(quote: str, turn: EndedTurn) -> Origin | None:
     if len(wanted) < _SHORTEST:
         return None
     return next((origin for origin in _AUTHORS if wanted in _plain(turn.part(origin))), None)
+
+
+_WORD = re.compile(r"\w+")
+_STEM = 4
+"""Letters by which words are the same here: who works at a place said “I work there”."""
+
+
+def _in_own_words(one: DrawnStatement, turn: EndedTurn, batch: Sequence[EndedTurn]) -> bool:
+    """Whether a statement with a quotation of the user's holds no word that a document before the model says and they do not.
+
+    A document may tell the model what to put behind words of the user's.
+    """
+    others = {word for other in batch for part in (*other.documents,) for word in _words(part.text)}
+    others |= {word for other in batch if untrusted(other.labels) for word in _words(other.reply)}
+    stated = _words(f"{one.subject} {one.predicate} {one.object} {one.text}")
+    said = {word[:_STEM] for word in _words(turn.said)}
+    return all(word[:_STEM] in said for word in (stated & others) - _FUNCTION_WORDS)
+
+
+def _labels(origin: Origin, one: DrawnStatement, turn: EndedTurn, batch: Sequence[EndedTurn]) -> tuple[Label, ...]:
+    """Where a statement comes from: of a document the one that is quoted, else every one that the model was shown."""
+    if origin is Origin.USER:
+        return ()
+    if origin is Origin.REPLY:
+        return turn.labels or UNKNOWN
+    wanted = _plain(one.quote)
+    quoted = [found.label for found in turn.documents if wanted in _plain(found.text)]
+    every = (found.label for other in batch for found in other.documents)
+    read = (label for other in batch for label in untrusted(other.labels))
+    return merge_labels(quoted) or merge_labels(every, read) or UNKNOWN
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(text.casefold()))
 
 
 def _plain(text: str) -> str:

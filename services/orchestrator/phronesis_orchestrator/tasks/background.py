@@ -9,8 +9,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
+from pydantic import TypeAdapter
+from pydantic_core import to_jsonable_python
+
 from phronesis_bus import Bus, Call, serve
-from phronesis_contracts import Message, Principal, Risk, Tool
+from phronesis_contracts import Label, Message, OriginKind, Principal, Risk, Tool, merge_labels
 from phronesis_contracts.answers import Analysis, AnswerData, MemoryProcess
 from phronesis_contracts.constitution.insight import CONTRADICTIONS_TOOL
 from phronesis_contracts.constitution.paths import DECISIONS_SINCE_TOOL, DUE_WORK_TOOL
@@ -139,6 +142,9 @@ GOAL = 2_000
 """Characters of a goal that strategies are looked for with."""
 
 
+_STRATEGY = TypeAdapter(Strategy)
+
+
 async def gather_knowledge(
     running: TurnRun,
     turn: TurnContext,
@@ -154,10 +160,12 @@ async def gather_knowledge(
     async def recalled() -> dict[str, Any]:
         shown = running.cognition.settings.strategies
         found = await strategies.recall(who, goal[:GOAL], shown) if shown else ()
-        return {"strategies": [vars(one) for one in found], "tools": list(tools)}
+        return {"strategies": [to_jsonable_python(one) for one in found], "tools": list(tools)}
 
     given = await running.steps.called("task.recall", "task.recall", recalled)
-    worked = tuple(Strategy(**{**one, "tools_used": tuple(one["tools_used"])}) for one in given["strategies"])
+    worked = tuple(map(_STRATEGY.validate_python, given["strategies"]))
+    texts = [f"{one.goal} {one.approach} {one.avoid}" for one in worked]
+    running.origins.read((label for one in worked for label in one.labels), texts)
     if worked:
         log.info("PROVEN STRATEGIES: %d for this task", len(worked))
     names = tuple(given["tools"])
@@ -301,7 +309,8 @@ class _TaskRun:
             return
         await self._parts.store.keep_template(claim, goal_signature(goal, claim.agent), done.plan)
         approach = describe_approach(goal, done, text)
-        await self._parts.strategies.record(claim, goal[:GOAL], approach, score, succeeded=succeeded)
+        labels = merge_labels((Label(kind=OriginKind.USER),), self._running.origins.labels)
+        await self._parts.strategies.record(claim, goal[:GOAL], approach, score, succeeded=succeeded, labels=labels)
 
 
 def describe_approach(goal: str, done: WavesResult, text: WrittenReport) -> Strategy:

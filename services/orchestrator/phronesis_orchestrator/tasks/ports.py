@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from pydantic import Field, field_validator
 
-from phronesis_contracts import Message, Principal
+from phronesis_contracts import UNKNOWN, Label, Message, Principal
 from phronesis_contracts.answers import Visualization
 from phronesis_contracts.tasks import TaskState
 
@@ -216,6 +216,8 @@ class Strategy:
     approach: str
     tools_used: tuple[str, ...] = ()
     avoid: str = ""
+    labels: tuple[Label, ...] = UNKNOWN
+    """Where it comes from."""
 
 
 @dataclass(frozen=True)
@@ -294,8 +296,17 @@ class Strategies(Protocol):
     async def recall(self, who: Principal, goal: str, n: int) -> tuple[Strategy, ...]:
         """Those for goals like this one, best first. Never raises: without memory there are none."""
 
-    async def record(self, claim: Claim, goal: str, strategy: Strategy, score: float | None, *, succeeded: bool) -> None:
-        """Keep how a task was done. Never raises."""
+    async def record(
+        self,
+        claim: Claim,
+        goal: str,
+        strategy: Strategy,
+        score: float | None,
+        *,
+        succeeded: bool,
+        labels: tuple[Label, ...],
+    ) -> None:
+        """Keep how a task was done, and where what it read came from. Never raises."""
 
     async def outcome(self, claim: Claim, ids: tuple[str, ...], *, worked: bool) -> None:
         """Say what came of using strategies. Never raises."""

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import asyncpg
 
-from phronesis_contracts import NotFound, Principal, ServiceError
+from phronesis_contracts import Label, NotFound, Principal, ServiceError
 from phronesis_contracts.episodes import (
     MAX_APPROACH,
     MAX_GOAL,
@@ -136,9 +136,20 @@ class RememberedStrategies:
         except ServiceError as error:
             log.warning("no strategies could be recalled: %s", error.code)
             return ()
-        return tuple(Strategy(one.id, one.goal, one.approach, one.tools_used, one.avoid) for one in found.strategies)
+        return tuple(
+            Strategy(one.id, one.goal, one.approach, one.tools_used, one.avoid, one.labels) for one in found.strategies
+        )
 
-    async def record(self, claim: Claim, goal: str, strategy: Strategy, score: float | None, *, succeeded: bool) -> None:
+    async def record(
+        self,
+        claim: Claim,
+        goal: str,
+        strategy: Strategy,
+        score: float | None,
+        *,
+        succeeded: bool,
+        labels: tuple[Label, ...],
+    ) -> None:
         request = RecordStrategy(
             task_id=claim.turn_id,
             goal=goal[:MAX_GOAL],
@@ -148,6 +159,7 @@ class RememberedStrategies:
             succeeded=succeeded,
             avoid=strategy.avoid[:MAX_APPROACH],
             conversation_id=claim.conversation_id,
+            labels=labels,
         )
         try:
             await self._neighbours.ask(claim.who, RECORD_STRATEGY, request, key=f"{claim.turn_id}/task.strategy")

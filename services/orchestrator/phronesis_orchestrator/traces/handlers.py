@@ -36,7 +36,15 @@ from phronesis_contracts.instructions import (
     RetrieveInstructions,
 )
 from phronesis_contracts.media import MEDIA_GET, ExtractedText, Media, MediaRef, TextRef
-from phronesis_contracts.memory import ITEMS_FORGOTTEN, PROFILE_GET, RETRIEVE, AugmentedMemoryContext, ItemsForgotten, Retrieve
+from phronesis_contracts.memory import (
+    ITEMS_FORGOTTEN,
+    PROFILE_GET,
+    RETRIEVE,
+    AugmentedMemoryContext,
+    ItemsForgotten,
+    Profile,
+    Retrieve,
+)
 from phronesis_contracts.messages import In, Out_
 from phronesis_contracts.orchestrator import Audited, Turn, TurnProgress, TurnStatus
 from phronesis_contracts.origins import OriginKind
@@ -108,12 +116,12 @@ class RecordedNeighbours:
     async def agent(self, who: Principal, name: str) -> AgentProfile:
         return self._profile
 
-    async def profile(self, who: Principal) -> dict[str, object]:
+    async def profile(self, who: Principal) -> Profile:
         question = self._next(who, PROFILE_GET, Nothing())
         if question.held is None:
-            return _answer_from_record(question, PROFILE_GET).profile
+            return _answer_from_record(question, PROFILE_GET)
         known = await self._live.profile(who)
-        if message_digest(PROFILE_GET.output(profile=known)) != question.held:
+        if message_digest(Profile(profile=known.profile, labels=known.labels)) != question.held:
             self.lost["profile"] = None
         return known
 

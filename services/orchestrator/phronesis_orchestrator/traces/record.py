@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import Field
 
 from phronesis_bus import Metric, Tracing, audit_entry
-from phronesis_contracts import UNKNOWN, Label, Message, Principal, Risk, Rpc
+from phronesis_contracts import UNKNOWN, Label, Message, Principal, Risk, Rpc, without_labels
 from phronesis_contracts.answers import MAX_CALLS, MAX_STAGES, MAX_USED, StageRun
 from phronesis_contracts.catalog import TOOLS
 from phronesis_contracts.documents import KEEP_DOCUMENT, DocumentList, FoundPassage, FoundPassages, KeptDocument
@@ -210,7 +210,8 @@ def message_digest(message: Message) -> str:
     """A digest that equal messages share."""
     if isinstance(message, TextRef) and not message.offset:
         message = MediaRef(media_id=message.media_id)  # as it was asked before texts were read in pieces
-    return json_digest(message.model_dump(mode="json"))
+    # A question is the same though the turn has read more by then, and so is an answer from before there were labels.
+    return json_digest(without_labels(message.model_dump(mode="json")))
 
 
 def json_digest(value: Any) -> str:

@@ -269,11 +269,12 @@ class RecordingNeighbours:
         profile = self._record.profile = await self._neighbours.agent(who, name)
         return profile
 
-    async def profile(self, who: Principal) -> dict[str, object]:
+    async def profile(self, who: Principal) -> Profile:
         async def call() -> Profile:
-            return Profile(profile=await self._neighbours.profile(who))
+            found = await self._neighbours.profile(who)
+            return Profile(profile=found.profile, labels=found.labels)
 
-        return (await self._record_call(who, PROFILE_GET, Nothing(), call())).profile
+        return await self._record_call(who, PROFILE_GET, Nothing(), call())
 
     async def retrieve(self, who: Principal, phrases: tuple[str, ...], budget: int, limit: float) -> AugmentedMemoryContext:
         request = Retrieve(key_phrases=phrases, budget_tokens=budget)

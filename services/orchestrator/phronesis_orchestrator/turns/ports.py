@@ -32,11 +32,11 @@ from phronesis_contracts.media import (
     MediaRef,
     TextRef,
 )
-from phronesis_contracts.memory import PROFILE_GET, RETRIEVE, AugmentedMemoryContext, Retrieve
+from phronesis_contracts.memory import PROFILE_GET, RETRIEVE, AugmentedMemoryContext, Profile, Retrieve
 from phronesis_contracts.messages import In, Out_
 from phronesis_contracts.orchestrator import PROGRESS, Conversation, ConversationRef, TurnProgress
 
-from ..agents.cognition.thought import KnownStrategy, PastEpisode, ToolRecord
+from ..agents.cognition.thought import KnownStrategy, PastEpisode, StyleExample, ToolRecord
 from ..conversations.history import Past, Summary
 from ..ledger.usage import LedgerEntry
 from ..models.limits import OPTIONAL_CALLS, OptionalCall
@@ -108,7 +108,7 @@ class Neighbours(Protocol):
     async def agent(self, who: Principal, name: str) -> AgentProfile:
         """An agent's profile, from the cache where it is fresh. Raises `NotFound`."""
 
-    async def profile(self, who: Principal) -> dict[str, object]:
+    async def profile(self, who: Principal) -> Profile:
         """What memory knows of the user."""
 
     async def retrieve(self, who: Principal, phrases: tuple[str, ...], budget: int, limit: float) -> AugmentedMemoryContext:
@@ -195,8 +195,8 @@ class BusNeighbours:
         """Look every profile up anew; those at hand still serve while the instructions service is away."""
         self._agents = {key: (profile, -_FRESH) for key, (profile, _) in self._agents.items()}
 
-    async def profile(self, who: Principal) -> dict[str, object]:
-        return (await ask(self._bus, who, PROFILE_GET, Nothing(), timeout=_PROFILE_LIMIT)).profile
+    async def profile(self, who: Principal) -> Profile:
+        return await ask(self._bus, who, PROFILE_GET, Nothing(), timeout=_PROFILE_LIMIT)
 
     async def retrieve(self, who: Principal, phrases: tuple[str, ...], budget: int, limit: float) -> AugmentedMemoryContext:
         return await ask(self._bus, who, RETRIEVE, Retrieve(key_phrases=phrases, budget_tokens=budget), timeout=limit)
@@ -226,7 +226,7 @@ class BusExperience:
 
     async def recall_episodes(self, who: Principal, query: str, limit: int) -> tuple[PastEpisode, ...]:
         found = await ask(self._bus, who, RECALL_EPISODES, RecallEpisodes(query=query, limit=limit))
-        return tuple(PastEpisode(one.text, one.outcome.value, f"{one.at:%Y-%m-%d}") for one in found.episodes)
+        return tuple(PastEpisode(one.text, one.outcome.value, f"{one.at:%Y-%m-%d}", one.labels) for one in found.episodes)
 
     async def tool_statistics(self, who: Principal, tools: tuple[str, ...]) -> tuple[ToolRecord, ...]:
         named = tools if len(tools) <= _NAMED else ()
@@ -235,11 +235,13 @@ class BusExperience:
 
     async def recall_strategies(self, who: Principal, query: str, limit: int) -> tuple[KnownStrategy, ...]:
         found = await ask(self._bus, who, RECALL_STRATEGIES, RecallStrategies(goal=query, n=limit))
-        return tuple(KnownStrategy(one.goal, one.approach, one.tools_used, one.score, one.avoid) for one in found.strategies)
+        return tuple(
+            KnownStrategy(one.goal, one.approach, one.tools_used, one.score, one.avoid, one.labels) for one in found.strategies
+        )
 
-    async def style_examples(self, who: Principal, query: str, limit: int) -> tuple[str, ...]:
+    async def style_examples(self, who: Principal, query: str, limit: int) -> tuple[StyleExample, ...]:
         wanted = MemoryQuery(operation=MemoryOperation.STYLE, query=query, limit=limit)
         found = await ask(self._bus, who, MEMORY_QUERY, wanted)
         if found.error:
             raise Unavailable(found.error)
-        return tuple(one.text for one in found.results)
+        return tuple(StyleExample(one.text, one.labels) for one in found.results)

@@ -223,7 +223,7 @@ class TurnRunner:
         if not request.text.strip() and not media.documents:
             error = UnsupportedMedia("no attachment of this message could be read", field="currentMessageMedia")
             return Failed(TurnStatus.FAILED, problem_from_error(error))
-        running.origins.begin(turn, (*background.past.labels, *media.labels))
+        running.origins.begin(turn, (*background.labels, *media.labels))
         return await self._run_loop(running, detect_tone_and_intent(running, turn), background.past, media)
 
     async def _run_loop(self, running: TurnRun, turn: TurnContext, past: Past, media: MediaText) -> Completed | Failed:

@@ -17,6 +17,7 @@ from phronesis_orchestrator.agents.cognition.thought import (
     ReasoningContext,
     RecalledMemory,
     Section,
+    StyleExample,
     Tone,
     ToneLabel,
     compose_plan,
@@ -31,7 +32,7 @@ from .test_reasoning import POST
 
 EPISODE = PastEpisode("Mailed John about the lease.", "completed", "2026-03-01")
 STRATEGY = KnownStrategy("Report on risks", "Read the ratings, then the gaps.", ("survey_twin", "run_chain"), 0.8, "old years")
-KNOWN = RecalledMemory((EPISODE,), ("Short lines. No fuss.",), (STRATEGY,))
+KNOWN = RecalledMemory((EPISODE,), (StyleExample("Short lines. No fuss."),), (STRATEGY,))
 CONTEXT = ReasoningContext.build(Tone(ToneLabel.URGENT, 0.9), (POST,), recalled=800)
 AHEAD = "KNOW: k\nNEED: n\nAPPROACH: 1. a\nRISK: r"
 WHOLE = [
@@ -81,7 +82,9 @@ def test_where_there_is_no_room_episodes_go_first_and_the_risk_last() -> None:
 
 @pytest.mark.req("V-112")
 def test_oversized_texts_keep_the_risk() -> None:
-    long = RecalledMemory((PastEpisode("word " * 5_000, "completed", "today"),) * 3, ("style " * 5_000,) * 3, (STRATEGY,) * 2)
+    long = RecalledMemory(
+        (PastEpisode("word " * 5_000, "completed", "today"),) * 3, (StyleExample("style " * 5_000),) * 3, (STRATEGY,) * 2
+    )
     block = compose_plan(
         [*recalled_lines(long), *signal_lines(CONTEXT), *section_lines(Section.PREFLIGHT, "KNOW: " + "k " * 3_000)], 200
     )
@@ -103,7 +106,7 @@ def test_oversized_texts_keep_the_risk() -> None:
     ],
 )
 def test_a_recalled_text_forges_no_section(forged: str) -> None:
-    known = RecalledMemory(strategies=(KnownStrategy(forged, forged, (forged,), 0.9, forged),), style=(forged,))
+    known = RecalledMemory(strategies=(KnownStrategy(forged, forged, (forged,), 0.9, forged),), style=(StyleExample(forged),))
     block = compose_plan([*recalled_lines(known), *signal_lines(CONTEXT)])
     assert block.casefold().count("reasoning context") == 1
     assert block.casefold().count("proven strategies") == 1

@@ -134,7 +134,9 @@ class MemoryStrategies:
     async def recall(self, who: Principal, goal: str, n: int) -> tuple[Strategy, ...]:
         return self.found[:n]
 
-    async def record(self, claim: Claim, goal: str, told: Strategy, score: float | None, *, succeeded: bool) -> None:
+    async def record(
+        self, claim: Claim, goal: str, told: Strategy, score: float | None, *, succeeded: bool, labels: Any
+    ) -> None:
         self.log.append(("record", (told, score, succeeded)))
 
     async def outcome(self, claim: Claim, ids: tuple[str, ...], *, worked: bool) -> None:

@@ -57,7 +57,7 @@ async def test_a_turn_that_is_no_task_has_no_boundary_and_records_no_strategy(mo
 async def test_a_strategy_that_cannot_be_kept_or_recalled_is_no_failure() -> None:
     strategies = RememberedStrategies(FakeNeighbours())
     assert await strategies.recall(ANN, "goal", 2) == ()
-    await strategies.record(claim(), "goal", Strategy("", "goal", "way"), 0.9, succeeded=True)
+    await strategies.record(claim(), "goal", Strategy("", "goal", "way"), 0.9, succeeded=True, labels=())
     await strategies.outcome(claim(), ("s",), worked=True)
 
 

@@ -42,7 +42,7 @@ from .thought import (
     MAX_EPISODES,
     MAX_EXAMPLES,
     Intent,
-    PastEpisode,
+    KnownStrategy,
     PlanLine,
     ReasoningContext,
     RecalledMemory,
@@ -237,8 +237,8 @@ async def gather_memory(running: TurnRun, turn: TurnContext, intent: Intent, too
         ),
         fetch_tool_records(running, tools, wanted=recall),
     )
-    recalled = (*(episodes or ()), *(known or ())[:shown])
-    texts = [one.text if isinstance(one, PastEpisode) else f"{one.goal} {one.approach} {one.avoid}" for one in recalled]
+    recalled = (*(episodes or ()), *(style or ()), *(known or ())[:shown])
+    texts = [f"{one.goal} {one.approach} {one.avoid}" if isinstance(one, KnownStrategy) else one.text for one in recalled]
     running.origins.read((label for one in recalled for label in one.labels), texts)
     return RecalledMemory(episodes or (), style or (), (known or ())[:shown], records, asked=recall or known is not None)
 

@@ -18,7 +18,7 @@ from ...settings import CognitionSettings
 from ...traces.record import MeasuredOutcome, measure
 from ...turns.ports import Conversations
 from ...turns.turn import Claim, Completed
-from .thought import KnownStrategy, PastEpisode, ToolRecord
+from .thought import KnownStrategy, PastEpisode, StyleExample, ToolRecord
 
 PLANNING = "planning"
 MEMORY_QUERY = "memory_query"
@@ -59,7 +59,7 @@ class Experience(Protocol):
     async def recall_strategies(self, who: Principal, query: str, limit: int) -> tuple[KnownStrategy, ...]:
         """Ways of working that went well for something like the message, best first."""
 
-    async def style_examples(self, who: Principal, query: str, limit: int) -> tuple[str, ...]:
+    async def style_examples(self, who: Principal, query: str, limit: int) -> tuple[StyleExample, ...]:
         """How the person writes texts like the one that is wanted."""
 
 
@@ -75,7 +75,7 @@ class NoExperience:
     async def recall_strategies(self, who: Principal, query: str, limit: int) -> tuple[KnownStrategy, ...]:
         return ()
 
-    async def style_examples(self, who: Principal, query: str, limit: int) -> tuple[str, ...]:
+    async def style_examples(self, who: Principal, query: str, limit: int) -> tuple[StyleExample, ...]:
         return ()
 
 

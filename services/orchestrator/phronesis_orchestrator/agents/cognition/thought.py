@@ -103,6 +103,15 @@ class PastEpisode:
 
 
 @dataclass(frozen=True)
+class StyleExample:
+    """A text that the person wrote."""
+
+    text: str
+    labels: tuple[Label, ...] = UNKNOWN
+    """Where it comes from."""
+
+
+@dataclass(frozen=True)
 class ToolRecord:
     """How often a tool was used for this person, and how often that went well."""
 
@@ -129,7 +138,7 @@ class RecalledMemory:
     """All that was recalled for one turn."""
 
     episodes: tuple[PastEpisode, ...] = ()
-    style: tuple[str, ...] = ()
+    style: tuple[StyleExample, ...] = ()
     strategies: tuple[KnownStrategy, ...] = ()
     records: tuple[ToolRecord, ...] = ()
     asked: bool = False
@@ -139,7 +148,7 @@ class RecalledMemory:
     def size(self) -> int:
         """Characters of recalled text; nothing of ours is counted."""
         told = [episode.text for episode in self.episodes] + [one.goal + one.approach for one in self.strategies]
-        return sum(len(text) for text in (*told, *self.style))
+        return sum(len(text) for text in (*told, *(one.text for one in self.style)))
 
 
 NOTHING = RecalledMemory()
@@ -311,7 +320,7 @@ def sanitize_line(text: str, limit: int = _LONGEST) -> str:
 def recalled_lines(found: RecalledMemory) -> list[PlanLine]:
     """The lines of what memory gave: episodes, examples of style, strategies."""
     episodes = (_json(outcome=one.outcome, when=one.when, text=one.text) for one in found.episodes[:MAX_EPISODES])
-    style = (_json(text=one) for one in found.style[:MAX_EXAMPLES])
+    style = (_json(text=one.text) for one in found.style[:MAX_EXAMPLES])
     return [
         *(PlanLine(Section.EPISODES, text) for text in episodes),
         *(PlanLine(Section.STYLE, text) for text in style),
