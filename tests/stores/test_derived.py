@@ -74,7 +74,7 @@ class Stores:
 
     async def record(self, who: Principal, turn: str, goal: str) -> None:
         request = RecordStrategy(task_id=turn, goal=goal, approach=f"{goal} slowly", score=0.9, succeeded=True)
-        [draft] = await Drafter(self.memory.embedder).complete([draft_from_strategy(request)], {})
+        [draft] = await Drafter(self.memory.embedder).complete([draft_from_strategy(request, ())], {})
         store = PostgresStrategies(self.memory.database, self.memory.vectors, lambda: None)
         await store.record(of_turn(who, turn, "task.strategy"), request, draft)
 

@@ -31,12 +31,14 @@ UPDATE turns SET erased = true, fence = fence + 1, request = '{}', principal = '
 WHERE id = ANY($1::uuid[])
 """
 # A turn that still runs may have read what goes, and make a summary of it: that one is then refused.
-_SUMMARIES = """
-UPDATE conversations SET summary = NULL, focus = NULL, summary_through = CASE WHEN EXISTS (
+_RUNS = """EXISTS (
     SELECT FROM turns WHERE conversation_id = conversations.id AND status = 'running' AND NOT id = ANY($1::uuid[])
-) THEN next_message - 1 ELSE 0 END
-WHERE (summary IS NOT NULL OR focus IS NOT NULL) AND id IN (SELECT conversation_id FROM turns WHERE id = ANY($1::uuid[]))
-"""
+)"""
+_SUMMARIES = f"""
+UPDATE conversations SET summary = NULL, focus = NULL, summary_through = CASE WHEN {_RUNS} THEN next_message - 1 ELSE 0 END
+WHERE (summary IS NOT NULL OR focus IS NOT NULL OR {_RUNS})
+AND id IN (SELECT conversation_id FROM turns WHERE id = ANY($1::uuid[]))
+"""  # noqa: S608
 _REMOVE = {
     "messages": "DELETE FROM messages WHERE turn_id = ANY($1::uuid[])",
     "directives": "DELETE FROM directives WHERE turn_id = ANY($1::uuid[])",

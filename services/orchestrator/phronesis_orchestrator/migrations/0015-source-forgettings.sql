@@ -1,4 +1,4 @@
--- depends: 0014-policies
+-- depends: 0013-labels 0014-policies
 
 -- Forgettings of sources, as jobs and, once they are complete, as proofs: ids, counts and times, and no content. A restored
 -- backup is made to forget them again.
