@@ -181,6 +181,7 @@ ROWS: dict[str, dict[str, str]] = {
             f"""UPDATE {table} SET labels = '[{{"kind": "document", "id": "m", "name": "a.pdf"}}]';"""
             for table in ("items", "item_versions", "profiles", "facts", "fact_sources")
         ),
+        "0021-derived": "UPDATE writes SET key = 't/step';",
     },
     "orchestrator": {
         "0001-turns": "\n".join(
@@ -255,6 +256,10 @@ ROWS: dict[str, dict[str, str]] = {
                 "INSERT INTO approval_grants (id, tenant, user_id, approval_id, tool, effect, kinds, host, created_by) "
                 f"VALUES ({_id(5)}, 'acme', 'ann', {_id(6)}, 'http_fetch', 'outbound', '{{document}}', 'example.org', 'ann');",
             )
+        ),
+        "0015-source-forgettings": (
+            "INSERT INTO source_forgettings (id, tenant, user_id, principal, media) "
+            f"VALUES ({_id(7)}, 'acme', 'ann', '{{}}', '{{m}}');"
         ),
     },
 }

@@ -22,7 +22,7 @@ def database_of(settings: PostgresSettings) -> str:
 
 
 async def test_what_an_older_archive_does_not_know_is_marked_once(postgres: PostgresServer) -> None:
-    async with postgres.fresh_schema("memory", "gateway") as where, Database.open(where, "memory") as database:
+    async with postgres.fresh_schema("memory", "gateway", "orchestrator") as where, Database.open(where, "memory") as database:
         async with database.transaction(EVERY_TENANT) as connection:
             await connection.execute(_INSERT, uuid4(), ["f1"], ["t1"])
         owner = await asyncpg.connect(postgres.dsn_of(database_of(where)))

@@ -55,6 +55,7 @@ ONCE_FOR_ALL = {
     "orchestrator.ledger_pkey": "a number that the database gives",
     "orchestrator.task_states_pkey": "a turn's id",
     "orchestrator.traces_pkey": "a turn's id",
+    "orchestrator.source_forgettings_pkey": "an id, random",
     "memory.links_pkey": "an item's id, of which a row of another tenant's is refused before",
     "memory.held_news_pkey": "a number that the database gives",
 }

@@ -30,6 +30,10 @@ from .tables import SCHEMAS, Connection, Table
 
 _COLUMNS = ("id", "tenant", "owner", "ids", "turns", "conversation_id", "requested_at")
 _OF_ERASURES = ("id", "tenant", "user_id", "requested_by", "requested_at")
+_OF_SOURCES = ("id", "tenant", "user_id", "principal", "media", "conversation_id", "origin", "turns", "linked", "requested_at")
+_READ_SOURCES = """
+    SELECT id::text, tenant, user_id, principal::text, media, conversation_id::text, origin::text, turns::text[], linked,
+        requested_at::text FROM orchestrator.source_forgettings ORDER BY requested_at, id"""
 _READ_FORGOTTEN = """
     SELECT id::text, tenant, owner, ids, turns, conversation_id, requested_at::text FROM memory.forgettings
     ORDER BY requested_at, id"""
@@ -42,20 +46,34 @@ _FORGET_AGAIN = """
 _ERASE_AGAIN = """
     INSERT INTO gateway.erasures (id, tenant, user_id, requested_by, requested_at)
     VALUES ($1::text::uuid, $2, $3, $4, $5::text::timestamptz) ON CONFLICT DO NOTHING"""
-_COUNT = "SELECT (SELECT count(*) FROM memory.forgettings) + (SELECT count(*) FROM gateway.erasures)"
+# So is one of these by the orchestrator.
+_FORGET_SOURCES_AGAIN = """
+    INSERT INTO orchestrator.source_forgettings
+        (id, tenant, user_id, principal, media, conversation_id, origin, turns, linked, requested_at)
+    VALUES ($1::text::uuid, $2, $3, $4::text::jsonb, $5, $6::text::uuid, $7::text::jsonb, $8::text[]::uuid[], $9,
+        $10::text::timestamptz) ON CONFLICT (id) DO NOTHING"""
+_COUNT = """
+    SELECT (SELECT count(*) FROM memory.forgettings) + (SELECT count(*) FROM gateway.erasures)
+        + (SELECT count(*) FROM orchestrator.source_forgettings)"""
+_LISTS = (
+    (_READ_FORGOTTEN, _FORGET_AGAIN, _COLUMNS),
+    (_READ_SOURCES, _FORGET_SOURCES_AGAIN, _OF_SOURCES),
+    (_READ_ERASED, _ERASE_AGAIN, _OF_ERASURES),
+)
+"""Of each kind: how it is read, how it is written, and its columns."""
 Forgotten = Sequence[dict[str, Any]]
-"""Forgettings, and erasures of users, each as a row by column."""
+"""Forgettings of facts and of sources, and erasures of users, each as a row by column."""
 
 
 async def find_forgotten(connection: Connection) -> Forgotten:
     """Every forgetting, and every erasure of a user, that these stores know."""
-    return [dict(row) for statement in (_READ_FORGOTTEN, _READ_ERASED) for row in await connection.fetch(statement)]
+    return [dict(row) for statement, _, _ in _LISTS for row in await connection.fetch(statement)]
 
 
 async def forget_again(connection: Connection, known: Forgotten) -> int:
     """Let the services repeat, when they start, what the restored stores do not know; how many forgettings those are."""
     before = await connection.fetchval(_COUNT)
-    for statement, columns in ((_FORGET_AGAIN, _COLUMNS), (_ERASE_AGAIN, _OF_ERASURES)):
+    for _, statement, columns in _LISTS:
         rows = [[one[name] for name in columns] for one in known if set(one) == set(columns)]
         await connection.executemany(statement, rows)
     return int(await connection.fetchval(_COUNT)) - int(before)
@@ -71,7 +89,7 @@ def read_forgotten(path: Path) -> Forgotten:
         found = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     except (OSError, ValueError) as error:
         raise Refused(f"{path} is no list of what was forgotten") from error
-    if not all(isinstance(one, dict) and set(one) in (set(_COLUMNS), set(_OF_ERASURES)) for one in found):
+    if not all(isinstance(one, dict) and set(one) in [set(columns) for _, _, columns in _LISTS] for one in found):
         raise Refused(f"{path} is no list of what was forgotten")
     return found
 

@@ -215,6 +215,15 @@ class Users(_Resource):
     erasures = _calls(account.list_erasures)
 
 
+class Forgettings(_Resource):
+    """Sources that are forgotten with all that came of them: previewed, and forgotten with a proof."""
+
+    preview = _calls(account.preview_source)
+    begin = _calls(account.forget_source)
+    get = _calls(account.get_forgetting)
+    list = _calls(account.list_forgettings)
+
+
 class RetentionOfTenant(_Resource):
     """For how long the tenant keeps what."""
 
@@ -265,6 +274,7 @@ class AsyncClient:
         self.ledger = Ledger(connection)
         self.keys = Keys(connection)
         self.users = Users(connection)
+        self.forgettings = Forgettings(connection)
         self.retention = RetentionOfTenant(connection)
         self.profile = ProfileOfCaller(connection)
 

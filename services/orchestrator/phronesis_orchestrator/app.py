@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from phronesis_bus import Bus, Relay, follow, serve, serve_basics, take
 from phronesis_bus.service import Ping
+from phronesis_contracts.deletions import FORGET_SOURCE, PREVIEW_SOURCE
 from phronesis_contracts.instructions import RELEASED
 from phronesis_contracts.ontology import ONTOLOGY_CHANGED
 from phronesis_contracts.orchestrator import TURN, TURN_CANCEL, TURN_GET_TOOL, TURN_LIST, TURN_RETRY
@@ -18,6 +19,7 @@ from .approvals.handlers import serve_approvals
 from .approvals.store import PostgresApprovals, PostgresPolicies
 from .approvals.tenant_policy import PolicyCache, serve_policies
 from .conversations.erasing import serve_erasing
+from .conversations.forgetting import serve_forgetting
 from .conversations.handlers import ConversationHandlers, serve_conversations
 from .conversations.store import PostgresConversations
 from .learning.handlers import BusStreams, Forgetting, serve_learning
@@ -165,6 +167,9 @@ async def build(
     await follow(bus, ONTOLOGY_CHANGED, vocabularies.on_ontology_changed, every_copy=True)
     await serve_conversations(bus, ConversationHandlers(stores.conversations, progress, cancelled))
     await serve_erasing(bus, stores.database, cancelled, cognition.pasts.drop)
+    forgetter = await serve_forgetting(bus, stores.database, relay.wake, cancelled, cognition.pasts.drop)
+    neighbours.inside(PREVIEW_SOURCE, forgetter.preview)
+    neighbours.inside(FORGET_SOURCE, forgetter.forget)
     await serve_tasks(bus, stores.tasks, handlers)
     await serve_approvals(bus, stores.approvals, resumed)
     await serve_policies(bus, stores.policies, policies, relay.wake)

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from phronesis_contracts import Role
 from phronesis_contracts.answers import Replayed
-from phronesis_contracts.deletions import Erasure, Retention, UserPreview
+from phronesis_contracts.deletions import Erasure, ForgetSource, Retention, SourceForgetting, SourcePreview, UserPreview
 from phronesis_contracts.ledger import Limits, Part, SetLimit, UsageSums, Window
 from phronesis_contracts.memory import Profile
 from phronesis_contracts.orchestrator import Turn
@@ -184,6 +184,66 @@ def get_erasure(erasure_id: str) -> Request[Erasure]:
 def list_erasures(limit: int = 50) -> Request[tuple[Erasure, ...]]:
     """The erasures of the tenant, the newest first: up to 200. For administrators."""
     return Request("GET", "/api/v1/erasures", parse_list(Erasure, "erasures"), params={"limit": limit}, reads=True)
+
+
+FORGETTINGS = "/api/v1/forgettings"
+
+
+def preview_source(
+    document: str | None = None,
+    conversation_id: str | None = None,
+    origin: str | None = None,
+    origin_id: str | None = None,
+    limit: int = 50,
+    offset: int = 0,
+) -> Request[SourcePreview]:
+    """What the forgetting of a source would remove; arguments as of `forgettings.begin`.
+
+    Args:
+        limit: things on the page, 1 to 200.
+        offset: things that are passed over.
+    """
+    params: dict[str, str | int | list[str] | None] = {"dry_run": "true", "limit": limit, "offset": offset}
+    body = _source(document, conversation_id, origin, origin_id)
+    return Request("POST", FORGETTINGS, SourcePreview.model_validate, json=body, params=params, reads=True)
+
+
+def forget_source(
+    document: str | None = None,
+    conversation_id: str | None = None,
+    origin: str | None = None,
+    origin_id: str | None = None,
+    idempotency_key: str | None = None,
+) -> Request[SourceForgetting]:
+    """Forget a source with all that came of it; it goes on after this returns, as `forgettings.get` tells.
+
+    Args:
+        document: a document, a picture or a recording: its id, or its file's name.
+        conversation_id: a conversation, as far as it has come.
+        origin: the kind of an origin, such as `web` or `tool`.
+        origin_id: the one origin of that kind; all of them without it.
+    """
+    body = _source(document, conversation_id, origin, origin_id)
+    key = idempotency_key or uuid4().hex
+    return Request("POST", FORGETTINGS, SourceForgetting.model_validate, json=body, key=key)
+
+
+def get_forgetting(forgetting_id: str) -> Request[SourceForgetting]:
+    """How far the forgetting of a source is; once it is complete, its proof."""
+    path = f"{FORGETTINGS}/{path_segment(forgetting_id, 'forgetting_id')}"
+    return Request("GET", path, SourceForgetting.model_validate, reads=True)
+
+
+def list_forgettings(limit: int = 50) -> Request[tuple[SourceForgetting, ...]]:
+    """The caller's forgettings of sources, the newest first: up to 200."""
+    parse = parse_list(SourceForgetting, "forgettings")
+    return Request("GET", FORGETTINGS, parse, params={"limit": limit}, reads=True)
+
+
+def _source(document: str | None, conversation_id: str | None, origin: str | None, origin_id: str | None) -> dict[str, Any]:
+    of = {"kind": origin, "id": origin_id or ""} if origin is not None else None
+    source = {"document": document, "conversation_id": conversation_id, "origin": of}
+    return validate_message(ForgetSource, source).model_dump(mode="json", exclude_none=True)
 
 
 def get_retention() -> Request[Retention]:

@@ -302,13 +302,27 @@ def recall(
 @app.stack_command()
 def forget(
     stack: Stack,
-    ids: Annotated[list[str], typer.Argument(help="Ids, or your own external ids, of items.", metavar="ID...")],
+    ids: Annotated[list[str] | None, typer.Argument(help="Ids, or your own external ids, of items.", metavar="[ID...]")] = None,
     scope: Scope = None,
+    document: Annotated[
+        str | None, typer.Option("--document", help="A file, by id or name, and all that came of it.", metavar="FILE")
+    ] = None,
+    conversation: Annotated[
+        str | None, typer.Option("--conversation", help="A conversation, and all that came of it.", metavar="ID")
+    ] = None,
+    origin: Annotated[
+        str | None,
+        typer.Option("--origin", help="All that came of an origin, such as `web`, or `tool:NAME`.", metavar="KIND[:ID]"),
+    ] = None,
+    preview: Annotated[bool, typer.Option("--preview", help="Only tell what of a source would go.")] = False,
     yes: Yes = False,
 ) -> None:
-    """Remove items from your memory, or from a scope, for good."""
+    """Remove items from your memory, or from a scope, for good; or a source with all that came of it, with a proof."""
     from . import memory
 
+    if not ids:
+        memory.forget_source(stack, document, conversation, origin, preview=preview, yes=yes)
+        return
     output.sure(f"Forget {len(ids)} of {f'the scope {scope}' if scope else 'what you remember'} for good?", yes)
     with stack.client() as client:
         if scope is None:

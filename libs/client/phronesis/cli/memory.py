@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Mapping
+
 from phronesis_contracts import BadRequest
+from phronesis_contracts.deletions import DeletionState, SourceForgetting, SourcePreview
 from phronesis_contracts.memory import Forgotten, ItemKind, Recalled, RecalledItem, RememberItem
 
 from ..request import validate_message
@@ -76,3 +80,59 @@ def forget_scope(stack: Stack, client: Client, scope: str, keys: list[str]) -> N
 
 def _line(item: RecalledItem) -> str:
     return f"{item.title or item.id} ({item.kind}, score {item.score:.2f})\n   {output.cut(item.text)}"
+
+
+_PAUSE, _PATIENCE = 0.5, 120.0
+"""Seconds between two looks, and seconds that are waited at most; the forgetting goes on after them."""
+
+
+def forget_source(
+    stack: Stack, document: str | None, conversation: str | None, origin: str | None, *, preview: bool, yes: bool
+) -> None:
+    """Show what came of a source, have it forgotten, and print the proof."""
+    kind, _, id = (origin or "").partition(":")
+    source = (document, conversation, kind or None, id or None)
+    if sum(one is not None for one in (document, conversation, origin)) != 1:
+        raise BadRequest("name ids, or either a --document, a --conversation or an --origin", field="ids")
+    with stack.client() as client:
+        if preview or not yes:
+            shown = client.forgettings.preview(*source)
+            if preview:
+                stack.show(shown, _print_preview)
+                return
+            _print_counts("forgets", shown.held)
+            output.sure("Forget all of it for good?", yes)
+        found = client.forgettings.begin(*source)
+        end = time.monotonic() + _PATIENCE
+        while found.state is DeletionState.PENDING and time.monotonic() < end:
+            time.sleep(_PAUSE)
+            found = client.forgettings.get(found.forgetting_id)
+    stack.show(found, _print_forgetting)
+    if found.state is DeletionState.PENDING:
+        output.note("the forgetting is still going on")
+
+
+def _print_preview(found: SourcePreview) -> None:
+    for one in found.things:
+        output.out(f"{one.kind:<9} {one.id}  {output.cut(one.text)}")
+    _print_counts("forgets", found.held)
+    if found.detached:
+        output.note(f"{found.detached} facts stay, since you said them yourself")
+    if found.total > len(found.things):
+        output.note(f"{len(found.things)} of {found.total}")
+
+
+def _print_forgetting(found: SourceForgetting) -> None:
+    output.out(f"forgetting  {found.forgetting_id}")
+    output.out(f"state       {found.state}")
+    _print_counts("before", found.before)
+    if found.completed_at is not None:
+        _print_counts("after", found.after)
+        output.out(f"done        {found.completed_at:%Y-%m-%d %H:%M:%S} UTC")
+        output.out(f"sha256      {found.digest}")
+
+
+def _print_counts(name: str, counts: Mapping[str, Mapping[str, int]]) -> None:
+    told = [f"{service}: {', '.join(f'{count} {what}' for what, count in of.items())}" for service, of in counts.items() if of]
+    for line in told or ["nothing"]:
+        output.out(f"{name:<11} {line}")

@@ -39,7 +39,22 @@ from phronesis_contracts.approvals import (
     PolicyVersions,
     SetActionPolicy,
 )
-from phronesis_contracts.deletions import DeleteConversation, Deletion, DeletionRef
+from phronesis_contracts.deletions import (
+    FORGET_SOURCE,
+    GET_SOURCE_FORGETTING,
+    LIST_SOURCE_FORGETTINGS,
+    PREVIEW_SOURCE,
+    DeleteConversation,
+    Deletion,
+    DeletionRef,
+    ForgetSource,
+    ListSourceForgettings,
+    PreviewSource,
+    SourceForgetting,
+    SourceForgettingRef,
+    SourceForgettings,
+    SourcePreview,
+)
 from phronesis_contracts.memory import (
     PROFILE_DELETE,
     PROFILE_GET,
@@ -66,10 +81,17 @@ from ..http.requests import ProfileGiven
 from ..http.responses import ID_FORM, PROBLEMS, json_response, refusals, route_responses
 
 ConversationId = Annotated[str, Path(description="The conversation's id."), ID_FORM]
+ForgettingId = Annotated[str, Path(description="The forgetting's id."), ID_FORM]
 DeletionId = Annotated[str, Path(description="The deletion's id."), ID_FORM]
 CONVERSATIONS = "/api/v1/conversations"
-DELETIONS = "/api/v1/deletions"
+DELETIONS, FORGETTINGS = "/api/v1/deletions", "/api/v1/forgettings"
 _CURSOR = "`next` of the page before, as it came. Good for the caller it was made for; anything else is a 400."
+
+
+class SourceGiven(ForgetSource, defer_build=False):  # a body of a route: FastAPI wants it complete
+    """A source to forget with all that came of it: a document, a conversation or an origin."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"document": "invoice.pdf"}]})
 
 
 def conversations_router(authenticator: Authenticator, bus: Bus) -> APIRouter:
@@ -120,6 +142,51 @@ def conversations_router(authenticator: Authenticator, bus: Bus) -> APIRouter:
         With what each service has removed so far: how many of what.
         """
         return json_response(await ask(bus, who, DELETION_GET, DeletionRef(deletion_id=id)))
+
+    @routes.post(
+        FORGETTINGS,
+        status_code=202,
+        responses=route_responses(SourceForgetting, 202) | {200: route_responses(SourcePreview)[200]} | refusals(409),
+    )
+    async def forget_source(
+        given: SourceGiven,
+        who: Caller,
+        key: IdempotencyKey,
+        dry_run: Annotated[bool, Query(description="Only tell what would go, and forget nothing.")] = False,
+        limit: Annotated[int, Query(ge=1, le=200, description="Things on a page of the preview.")] = 50,
+        offset: Annotated[int, Query(ge=0, le=100_000, description="Things of the preview that are passed over.")] = 0,
+    ) -> Response:
+        """Forget a source.
+
+        A document, a conversation as far as it has come, or an origin, with all that was formed of it: facts, notes,
+        episodes, strategies, memories that agents kept, passages, the texts of turns that read it, and the files. What you
+        said in your own words stays, unless you said it in the conversation that goes. The texts of turns are gone when this
+        returns; the rest follows, whatever is restarted. With `dry_run` the answer is a preview, a 200, and nothing is
+        forgotten.
+        """
+        source = given.model_dump()
+        if dry_run:
+            return json_response(await ask(bus, who, PREVIEW_SOURCE, PreviewSource(**source, limit=limit, offset=offset)))
+        begun = await ask(bus, who, FORGET_SOURCE, ForgetSource(**source), key=scope_idempotency_key(who, key))
+        return json_response(begun, 202, {"Location": f"{FORGETTINGS}/{begun.forgetting_id}"})
+
+    @routes.get(FORGETTINGS, responses=route_responses(SourceForgettings))
+    async def list_forgettings(
+        who: Caller, limit: Annotated[int, Query(ge=1, le=200, description="Forgettings at most.")] = 50
+    ) -> Response:
+        """List your forgettings of sources.
+
+        The newest first.
+        """
+        return json_response(await ask(bus, who, LIST_SOURCE_FORGETTINGS, ListSourceForgettings(limit=limit)))
+
+    @routes.get(FORGETTINGS + "/{id}", responses=route_responses(SourceForgetting))
+    async def get_forgetting(id: ForgettingId, who: Caller) -> Response:
+        """See how far the forgetting of a source is.
+
+        Once it is complete, this is its proof.
+        """
+        return json_response(await ask(bus, who, GET_SOURCE_FORGETTING, SourceForgettingRef(forgetting_id=id)))
 
     return routes
 

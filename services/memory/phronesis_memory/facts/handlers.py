@@ -12,7 +12,7 @@ from typing import Literal, TypeVar
 
 from phronesis_bus import Bus, Call, News, follow, serve
 from phronesis_contracts import UNKNOWN, BadRequest, Principal, ServiceError, Unavailable, facts, formed
-from phronesis_contracts.deletions import ConversationDeleted, Purged
+from phronesis_contracts.deletions import ERASE_DERIVED, FIND_DERIVED, ConversationDeleted, Purged
 from phronesis_contracts.twin import GRAPH_PURGED
 from phronesis_postgres import Database
 
@@ -27,6 +27,7 @@ from ..values import MEMORY_KIND, OWN, Audience, Draft, is_storable, labels_of_c
 from ..words.analysis import stems
 from .corrections import find_correction, resolve
 from .decision import PREFERENCE_ORIGINS, Assertion, DraftsByText, Evidence, StoredFact, TextMissing, has_secret
+from .derived import DerivedHandlers
 from .extraction import extract_statements, note_the_rest
 from .forgetting import PostgresForgettings
 from .imports import read_import
@@ -446,6 +447,9 @@ async def serve_facts(
     await serve(bus, facts.PREVIEW_FORGETTING_TOOL, span("search_memory", STORE, handlers.preview_forgetting))
     await serve(bus, facts.FORGET_FOR_GOOD_TOOL, span("delete_memory", STORE, handlers.forget_for_good))
     await serve(bus, facts.GET_FORGETTING_TOOL, span("search_memory", STORE, handlers.get_forgetting))
+    derived = DerivedHandlers(database, vectors, wake)
+    await serve(bus, FIND_DERIVED, span("search_memory", STORE, derived.find))
+    await serve(bus, ERASE_DERIVED, span("delete_memory", STORE, derived.erase))
     await follow(bus, GRAPH_PURGED, handlers.on_purged, workers=1)
     await follow(bus, facts.COPIES_PURGED, handlers.on_copies_purged, workers=1)
     repeating = asyncio.create_task(_repeat_forgettings(forgettings), name="memory-forget-again")

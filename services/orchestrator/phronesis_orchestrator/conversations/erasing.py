@@ -30,6 +30,7 @@ _OF_USER = {
     "approvals": "approvals WHERE tenant = $1 AND user_id = $2",
     "grants": "approval_grants WHERE tenant = $1 AND user_id = $2",
     "deletions": "deletions WHERE tenant = $1 AND user_id = $2",
+    "forgettings": "source_forgettings WHERE tenant = $1 AND user_id = $2",
     "calendars": "calendars WHERE tenant = $1 AND user_id = $2",
     "limits": "limits WHERE tenant = $1 AND user_id = $2",
     "usage": "ledger WHERE tenant = $1 AND user_id = $2",
@@ -41,6 +42,7 @@ _AUDITED = "SELECT count(*) FROM audit WHERE tenant = $1 AND (who = $2 OR acted_
 # What was used stays, so that the tenant's sums do, and says no more by whom.
 _REST = {
     "task_templates": f"DELETE FROM {_OF_USER['task_templates']}",  # noqa: S608
+    "forgettings": f"DELETE FROM {_OF_USER['forgettings']}",  # noqa: S608
     "calendars": f"DELETE FROM {_OF_USER['calendars']}",  # noqa: S608
     "limits": f"DELETE FROM {_OF_USER['limits']}",  # noqa: S608
     "grants": f"DELETE FROM {_OF_USER['grants']}",  # noqa: S608

@@ -30,10 +30,15 @@ UPDATE turns SET erased = true, fence = fence + 1, request = '{}', principal = '
     status = CASE WHEN status IN ('queued', 'running', 'waiting') THEN 'cancelled' ELSE status END
 WHERE id = ANY($1::uuid[])
 """
-_SUMMARIES = """
-UPDATE conversations SET summary = NULL, summary_through = 0, focus = NULL
-WHERE (summary IS NOT NULL OR focus IS NOT NULL) AND id IN (SELECT conversation_id FROM turns WHERE id = ANY($1::uuid[]))
-"""
+# A turn that still runs may have read what goes, and make a summary of it: that one is then refused.
+_RUNS = """EXISTS (
+    SELECT FROM turns WHERE conversation_id = conversations.id AND status = 'running' AND NOT id = ANY($1::uuid[])
+)"""
+_SUMMARIES = f"""
+UPDATE conversations SET summary = NULL, focus = NULL, summary_through = CASE WHEN {_RUNS} THEN next_message - 1 ELSE 0 END
+WHERE (summary IS NOT NULL OR focus IS NOT NULL OR {_RUNS})
+AND id IN (SELECT conversation_id FROM turns WHERE id = ANY($1::uuid[]))
+"""  # noqa: S608
 _REMOVE = {
     "messages": "DELETE FROM messages WHERE turn_id = ANY($1::uuid[])",
     "directives": "DELETE FROM directives WHERE turn_id = ANY($1::uuid[])",
@@ -69,9 +74,7 @@ class PostgresCopies:
             ids = [*event.ids, *event.found_by]
             rows = await connection.fetch(_HOLDING, tenant, event.owner, named, ids)
             turns = [row["id"] for row in rows]
-            removed = {name: _count(await connection.execute(statement, turns)) for name, statement in _REMOVE.items()}
-            removed["traces"] = _count(await connection.execute(_EMPTY_TRACES, turns, ids))
-            removed["news"] = await _unsend(connection, tenant, turns)
+            removed = await erase_turns(connection, tenant, turns, ids)
             erased = tuple(str(turn) for turn in turns)
             report = CopiesPurged(deletion_id=event.forgetting_id, removed=removed, turns=erased)
             await write_news(connection, SERVICE, tenant, COPIES_PURGED, report)
@@ -82,7 +85,19 @@ class PostgresCopies:
             return tuple(row["id"] for row in await connection.fetch(_ERASED, tenant, user, seconds))
 
 
-async def _unsend(connection: Connection, tenant: str, turns: list[UUID]) -> int:
+async def erase_turns(connection: Connection, tenant: str, turns: Sequence[UUID], ids: Sequence[str]) -> dict[str, int]:
+    """Remove the texts of turns, and take those that run from their workers; how many of what went.
+
+    Args:
+        ids: what is forgotten: whoever asks for the trace of one of the turns is told which of it was there.
+    """
+    removed = {name: _count(await connection.execute(statement, turns)) for name, statement in _REMOVE.items()}
+    removed["traces"] = _count(await connection.execute(_EMPTY_TRACES, turns, ids))
+    removed["news"] = await _unsend(connection, tenant, turns)
+    return removed
+
+
+async def _unsend(connection: Connection, tenant: str, turns: Sequence[UUID]) -> int:
     gone = 0
     for turn in turns:
         # Inside a JSON text quotes are escaped, so these bytes are found nowhere but in the field itself.

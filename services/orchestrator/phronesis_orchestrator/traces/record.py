@@ -16,6 +16,7 @@ from phronesis_bus import Metric, Tracing, audit_entry
 from phronesis_contracts import UNKNOWN, Label, Message, Principal, Risk, Rpc, without_labels
 from phronesis_contracts.answers import MAX_CALLS, MAX_STAGES, MAX_USED, StageRun
 from phronesis_contracts.catalog import TOOLS
+from phronesis_contracts.deletions import SourcePreview
 from phronesis_contracts.documents import KEEP_DOCUMENT, DocumentList, FoundPassage, FoundPassages, KeptDocument
 from phronesis_contracts.facts import LEARN, AnsweredFacts, Learnt, LearntFact, RecalledFacts
 from phronesis_contracts.instructions import AgentProfile
@@ -261,11 +262,13 @@ def is_held(rpc: Rpc[Any, Any], answer: Message) -> bool:
 
 
 def strip_texts(answer: Message) -> Message:
-    """The receipt of a write as it is recorded: without the texts that its owner alone keeps."""
+    """The receipt of a write, or what a forgetting would remove, as it is recorded: without the texts that its owner keeps."""
     if isinstance(answer, Learnt):
         return answer.model_copy(update={"facts": tuple(LearntFact(id=one.id, status=one.status) for one in answer.facts)})
     if isinstance(answer, KeptDocument):
         return answer.model_copy(update={"name": ""})
+    if isinstance(answer, SourcePreview):
+        return answer.model_copy(update={"things": ()})
     return answer
 
 

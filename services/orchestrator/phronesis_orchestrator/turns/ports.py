@@ -167,9 +167,9 @@ class BusNeighbours:
         self._agents: dict[tuple[str, str, str], tuple[AgentProfile, float]] = {}
         self._inside: dict[str, Callable[[Call, Any], Awaitable[Any]]] = {}
 
-    def inside(self, tool: Tool[In, Out_], handler: Callable[[Call, In], Awaitable[Out_]]) -> None:
-        """Let turns ask a tool of this service itself: on the bus no service may ask its own."""
-        self._inside[tool.rpc.subject] = handler
+    def inside(self, asked: Tool[In, Out_] | Rpc[In, Out_], handler: Callable[[Call, In], Awaitable[Out_]]) -> None:
+        """Let turns ask this service itself: on the bus no service may ask its own."""
+        self._inside[(asked.rpc if isinstance(asked, Tool) else asked).subject] = handler
 
     async def agent(self, who: Principal, name: str) -> AgentProfile:
         of_user, of_all = (who.tenant, who.user, name), (who.tenant, "", name)

@@ -29,7 +29,7 @@ from .executor import execute
 from .finding import Finding, confidence
 from .language import detect, fold, languages
 from .lexicon import Lexicon
-from .personal import PersonalAnswer, answer_about_user, forget_confirmed, learn_turn, recall
+from .personal import PersonalAnswer, answer_about_user, forget_confirmed, forget_source_confirmed, learn_turn, recall
 from .plan import (
     DATA_PLANS,
     MAX_ENTITIES,
@@ -191,8 +191,8 @@ class _Answering:
 
         A yes alone counts right after it was shown; later on it has to say what is to be done.
         """
-        ids, language = self._turn.focus.to_forget, self._language
-        if not ids or not (said := [token.folded for token in language.tokens(self._text)]):
+        ids, source, language = self._turn.focus.to_forget, self._turn.focus.source_to_forget, self._language
+        if not (ids or source) or not (said := [token.folded for token in language.tokens(self._text)]):
             return None
         answers = [language.cues(name) for name in ("yes", "no", "confirms", "refuses", "please")]
         if not set(said) <= {word for phrases in answers for phrase in phrases for word in phrase.split()}:
@@ -204,11 +204,15 @@ class _Answering:
         confirmed = confirmed or (shown and language.holds(self._text, language.cues("yes")))
         if not refused and not confirmed:
             return None
-        focus = self._turn.focus.model_copy(update={"to_forget": ()})
+        focus = self._turn.focus.model_copy(update={"to_forget": (), "source_to_forget": None})
         told, sure = words.sentence("personal/not_forgotten"), _SAID
         if not refused:
             try:
-                told = await forget_confirmed(self._running, ids, words)
+                if source is not None:
+                    # What the conversation was about may be what goes.
+                    told, focus = await forget_source_confirmed(self._running, source, words), Focus(language=words.language)
+                else:
+                    told = await forget_confirmed(self._running, ids, words)
             except ServiceError as error:
                 log.warning("what was confirmed cannot be forgotten now: %s", error.code)
                 self._running.degrade("memory")
@@ -217,11 +221,12 @@ class _Answering:
 
     def _keeping_silent(self, answer: RuleAnswer) -> RuleAnswer:
         """An answer after which the facts that the person asked to forget are left out as before."""
-        waiting = self._turn.focus.to_forget
+        waiting, source = self._turn.focus.to_forget, self._turn.focus.source_to_forget
         plan = answer.understood.plan
-        if not waiting or (isinstance(plan, AboutUser) and plan.action == "forget"):
+        if not (waiting or source) or (isinstance(plan, AboutUser) and plan.action == "forget"):
             return answer
-        kept = (answer.focus or self._turn.focus).model_copy(update={"to_forget": waiting})
+        left = {"to_forget": waiting, "source_to_forget": source}
+        kept = (answer.focus or self._turn.focus).model_copy(update=left)
         return replace(answer, focus=kept)
 
     def _phase(self, name: str) -> AbstractContextManager[object]:
@@ -890,10 +895,11 @@ class _Answering:
         )
         plan = understood.plan
         going = isinstance(plan, AboutUser) and plan.action == "forget"
-        to_forget = tuple(one.id for one in found.facts) if going else self._turn.focus.to_forget
-        focus = self._turn.focus.model_copy(
-            update={"personal": True, "quoted": None, "language": words.language, "to_forget": to_forget}
-        )
+        waiting: dict[str, object] = {}
+        if going:
+            ids = () if found.source is not None else tuple(one.id for one in found.facts)
+            waiting = {"to_forget": ids, "source_to_forget": found.source}
+        focus = self._turn.focus.model_copy(update={"personal": True, "quoted": None, "language": words.language, **waiting})
         return self._said(understood, Written(found.text), "A", found.sure, sources=sources, focus=focus, stands=going)
 
     async def _quote(self, asked: str, passages: Sequence[Passage], **more: Any) -> tuple[Quote, ...]:

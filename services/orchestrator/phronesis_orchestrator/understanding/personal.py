@@ -7,6 +7,15 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from phronesis_contracts import ServiceError
+from phronesis_contracts.deletions import (
+    FIND_DERIVED,
+    FORGET_SOURCE,
+    PREVIEW_SOURCE,
+    FindDerived,
+    ForgetSource,
+    PreviewSource,
+)
+from phronesis_contracts.documents import LIST_DOCUMENTS, ListDocuments
 from phronesis_contracts.facts import (
     ASK_FACTS,
     FORGET_FOR_GOOD,
@@ -26,6 +35,7 @@ from phronesis_contracts.facts import (
 from ..turns.execution import TurnRun
 from .language import Language
 from .plan import MAX_TO_FORGET, AboutUser
+from .planner import file_names
 from .wording import Wording
 
 
@@ -64,6 +74,8 @@ log = logging.getLogger(__name__)
 
 _LISTED = 30
 """Facts that a list shows at most."""
+_TOLD = frozenset({"media", "fact", "note", "memory", "strategy"})
+"""What is shown of what came of a source; the others are counted."""
 _SURE = 0.9
 _ACTS = frozenset({"remember", "correct", "forget"})
 _DONE = 1.0
@@ -87,6 +99,8 @@ class PersonalAnswer:
     facts: tuple[CitedFact, ...] = ()
     near: bool = False
     """Whether it is only what comes nearest to the question."""
+    source: ForgetSource | None = None
+    """The source that would be forgotten, with all that came of it."""
 
 
 async def answer_about_user(
@@ -179,6 +193,8 @@ async def _learnt(running: TurnRun, plan: AboutUser, language: Language, words: 
 
 async def _to_forget(running: TurnRun, plan: AboutUser, language: Language, words: Wording) -> PersonalAnswer | None:
     """What would go. Forgetting for good is the person's own call: they are shown it, and confirm."""
+    if (source := await _named_source(running, plan.text, language)) is not None:
+        return await _source_to_forget(running, source, words)
     found = await ask_facts(running, plan.text, language.name)
     ids = tuple(one.fact.id for one in found.facts or found.near[:1])[:MAX_TO_FORGET]
     if not ids:
@@ -187,6 +203,50 @@ async def _to_forget(running: TurnRun, plan: AboutUser, language: Language, word
     lines = words.lines(one.text for one in preview.facts)
     how = words.sentence("personal/forget")
     return PersonalAnswer(f"{words.sentence('personal/would_go')}\n\n{lines}\n\n{how}", _DONE, _cited(preview.facts))
+
+
+async def _named_source(running: TurnRun, text: str, language: Language) -> ForgetSource | None:
+    """The document or the conversation that a message orders to forget, if it does. Raises `ServiceError`."""
+    who, conversation = running.claim.who, running.claim.conversation_id
+    if language.holds(text, language.cues("this_conversation")):
+        return ForgetSource(conversation_id=conversation)
+    names = file_names(text)
+    for name in names:
+        if (await running.neighbours.ask(who, FIND_DERIVED, FindDerived(name=name[:255]))).media:
+            return ForgetSource(document=name[:255])
+    if names:
+        return ForgetSource(document=names[-1][:255])
+    if not language.holds(text, language.cues("the_document")):
+        return None
+    listed = await running.neighbours.ask(who, LIST_DOCUMENTS, ListDocuments(conversation_id=conversation))
+    return ForgetSource(document=listed.documents[-1].media_id) if listed.documents else None
+
+
+async def _source_to_forget(running: TurnRun, source: ForgetSource, words: Wording) -> PersonalAnswer:
+    """What came of a source, as far as it is shown, and how to go on."""
+    request = PreviewSource(**source.model_dump(), limit=_LISTED)
+    found = await running.neighbours.ask(running.claim.who, PREVIEW_SOURCE, request)
+    if not found.total:
+        return PersonalAnswer(words.sentence("personal/nothing_to_forget"), _DONE)
+    shown = [one for one in found.things if one.kind in _TOLD]
+    told = [words.sentence("personal/source_would_go"), words.lines(one.text for one in shown)] if shown else []
+    turns = found.held.get("orchestrator", {}).get("turns", 0)
+    told += [words.sentence("personal/source_turns", turns)] if turns else []
+    told += [words.sentence("personal/source_stays", found.detached)] if found.detached else []
+    told.append(words.sentence("personal/forget_source"))
+    facts = tuple(CitedFact(one.id, one.text, one.text) for one in shown if one.kind != "media")
+    return PersonalAnswer("\n\n".join(told), _DONE, facts, source=source)
+
+
+async def forget_source_confirmed(running: TurnRun, source: ForgetSource, words: Wording) -> str:
+    """Forget for good the source that the person was shown and has confirmed, and say so.
+
+    Raises:
+        ServiceError: a store does not answer; nothing is removed then.
+    """
+    claim = running.claim
+    await running.neighbours.ask(claim.who, FORGET_SOURCE, source, key=f"{claim.turn_id}/forget")
+    return words.sentence("personal/source_forgotten")
 
 
 async def forget_confirmed(running: TurnRun, ids: tuple[str, ...], words: Wording) -> str:

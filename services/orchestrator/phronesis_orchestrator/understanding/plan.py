@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from phronesis_contracts import Message
+from phronesis_contracts.deletions import ForgetSource
 from phronesis_contracts.ontology import ChainView, OntologyView, PropertyView, RelationshipView, TypeView, Words
 from phronesis_contracts.twin import GroupBy, Level
 
@@ -387,6 +388,8 @@ class Focus(Message):
     """Whether the last answer was about the person: “and the colour?” is then first asked of what they said."""
     to_forget: tuple[str, ...] = Field(default=(), max_length=MAX_TO_FORGET)
     """Ids of the facts that the person asked to forget and has not confirmed yet: they are left out until then."""
+    source_to_forget: ForgetSource | None = None
+    """The document or conversation that the person asked to forget and has not confirmed yet."""
 
 
 NO_FOCUS = Focus()

@@ -286,12 +286,43 @@ def to_forget(text: str, language: Language) -> str:
     said = {token.folded for token in tokens}
     if at == len(tokens) or tokens[at].folded not in language.cues("deletes"):
         return ""
+    if names_source(text, language):
+        return text
     if not said & language.cues("memory") and not said & language.cues("about_it") and not _possessive(text, language):
         return ""
     what = re.split(_CLAUSES, text[tokens[at].end :])[0]
     for token in reversed(language.tokens(what)):
         what = what[: token.start] + what[token.end :] if token.folded in polite | language.cues("memory") else what
     return what.strip() or text
+
+
+_QUOTES = "\"'“”„«»‘’"
+_FILE_NAME = re.compile(
+    r"[\"'“”„«»‘’]?(\S[^\"“”„«»‘’\n]*?\.(?:pdf|docx?|xlsx?|pptx?|html?|md|txt|csv|png|jpe?g|webp|gif|bmp|tiff?|wav|mp3|flac|ogg|m4a))"
+    r"(?![\w.])",
+    re.I,
+)
+
+
+def file_names(text: str) -> tuple[str, ...]:
+    """What may be names of files in a text, the longest first: a name may have spaces."""
+    found: list[str] = []
+    for match in _FILE_NAME.finditer(text):
+        parts = match.group(1).split()
+        found += [" ".join(parts[at:]).lstrip(_QUOTES) for at in range(max(0, len(parts) - _NAME_WORDS), len(parts))]
+    return tuple(dict.fromkeys(found))
+
+
+_NAME_WORDS = 5
+"""Words of a file's name at most."""
+
+
+def names_source(text: str, language: Language) -> bool:
+    """Whether an order to delete something names a file, or speaks of the conversation or of what was attached to it."""
+    if file_names(text) or language.holds(text, language.cues("this_conversation")):
+        return True
+    said = {token.folded for token in language.tokens(text)}
+    return bool(said & language.cues("forgets")) and language.holds(text, language.cues("the_document"))
 
 
 _COURTESIES, _MOST_COURTESIES = ("greeting", "thanks", "praise"), 3

@@ -8,7 +8,19 @@ from typing import Any
 import pytest
 
 from phronesis_contracts import Unavailable
-from phronesis_contracts.deletions import DeletionState
+from phronesis_contracts.deletions import (
+    FIND_DERIVED,
+    FORGET_SOURCE,
+    PREVIEW_SOURCE,
+    DeletionState,
+    Derived,
+    DerivedThing,
+    FindDerived,
+    ForgetSource,
+    PreviewSource,
+    SourceForgetting,
+    SourcePreview,
+)
 from phronesis_contracts.documents import (
     COMPARE_TEXTS,
     SEARCH_DOCUMENTS,
@@ -314,6 +326,65 @@ async def test_a_forgetting_begins_once_the_person_confirms_it(said: str, gone: 
     neighbours = FakeNeighbours(memory=NOTHING, owners={FORGET_FOR_GOOD.subject: forget})
     reply = await answered(said, neighbours, history=SHOWN, focus=Focus(to_forget=("f1",)))
     assert (reply.user_response, forgotten) == (told, gone)
+
+
+def known_file(request: FindDerived) -> Derived:
+    return Derived(media=("m1",) if request.name == "may invoice.pdf" else ())
+
+
+@pytest.mark.parametrize(
+    ("said", "source"),
+    [
+        ("Forget everything from may invoice.pdf", ForgetSource(document="may invoice.pdf")),
+        ("please erase all you know from “may invoice.pdf”.", ForgetSource(document="may invoice.pdf")),
+        ("Forget this conversation", ForgetSource(conversation_id="c1")),
+        ("vergiss alles aus may invoice.pdf", ForgetSource(document="may invoice.pdf")),
+        ("Lösche alles aus diesem Gespräch", ForgetSource(conversation_id="c1")),
+    ],
+)
+async def test_a_person_is_shown_what_came_of_a_source_before_it_is_forgotten(said: str, source: ForgetSource) -> None:
+    asked: list[ForgetSource] = []
+
+    def preview(request: PreviewSource) -> SourcePreview:
+        asked.append(ForgetSource(**request.model_dump(include={"document", "conversation_id"})))
+        things = (
+            DerivedThing(kind="media", id="m1", text="may invoice.pdf"),
+            DerivedThing(kind="fact", id="f1", text="The seeds cost 14 euros."),
+            DerivedThing(kind="episode", id="e1", text="User: hello"),
+        )
+        return SourcePreview(media=("m1",), held={"orchestrator": {"turns": 2}}, detached=1, things=things, total=3)
+
+    owners = {PREVIEW_SOURCE.subject: preview, FIND_DERIVED.subject: known_file}
+    end = await Stage(RULES, FakeNeighbours(memory=NOTHING, owners=owners), FakeConversations()).run(claim(said))
+    assert isinstance(end, Completed), end
+    told = end.reply.user_response
+    assert ("may invoice.pdf" in told, "14 euros" in told, "User: hello" in told) == (True, True, False)
+    assert end.focus is not None
+    assert [one.model_copy(update={"conversation_id": source.conversation_id}) for one in asked] == [source]
+    waits = end.focus.source_to_forget
+    assert waits is not None
+    assert (waits.document, bool(waits.conversation_id)) == (source.document, bool(source.conversation_id))
+
+
+@pytest.mark.parametrize(("said", "begun"), [("yes, forget it", 1), ("yes please", 1), ("keep it", 0), ("what is red?", 0)])
+async def test_a_source_is_forgotten_once_the_person_confirms_it(said: str, begun: int) -> None:
+    forgotten: list[ForgetSource] = []
+
+    def forget(request: ForgetSource) -> SourceForgetting:
+        forgotten.append(request)
+        return SourceForgetting(forgetting_id="g1", state=DeletionState.PENDING, requested_at=_WHEN)
+
+    source, history = ForgetSource(document="a.pdf"), (PastMessage("user", "Forget everything from a.pdf"), SHOWN[1])
+    neighbours = FakeNeighbours(memory=NOTHING, owners={FORGET_SOURCE.subject: forget})
+    await answered(said, neighbours, history=history, focus=Focus(source_to_forget=source))
+    assert forgotten == [source] * begun
+
+
+@pytest.mark.parametrize("said", ["What is in invoice.pdf?", "delete the project file", "forget my locker code"])
+async def test_what_names_no_source_to_forget_is_no_order_to_forget_one(said: str) -> None:
+    neighbours = FakeNeighbours(memory=NOTHING)
+    await answered(said, neighbours)
+    assert [one for one in neighbours.questions if one[0] == PREVIEW_SOURCE.subject] == []
 
 
 async def test_a_model_puts_no_other_words_to_a_forgetting() -> None:
