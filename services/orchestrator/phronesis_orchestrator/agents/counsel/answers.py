@@ -185,11 +185,15 @@ class Plans:
             types.remove("human")
         q.types = tuple(types)
         q.layers = tuple(r.of("layer")) if not q.types else ()
+        r.cover("type", *types)
+        r.cover("layer", *q.layers)
         status = r.of("status")
         if r.people and not (types == ["human"]):
-            people = set(r.people)
-            q.conditions.append((f"of {joined(r.people)}", lambda one: bool(people & set(record.owners(one)))))
+            self._add_people(q, r)
         if r.has("ask", "overdue"):
+            r.cover("ask", "overdue")
+            r.cover("status", *OPEN, "open", "done")  # what is late is not done, however it is said
+            r.cover_negation()
             q.conditions.append(("overdue", record.is_overdue))
         if status:
             self._add_status(q, r, status)
@@ -198,9 +202,7 @@ class Plans:
         for bound in r.bounds:
             self._add_bound(q, r, bound)
         if r.has("property", "priority") and not r.bounds and (levels := [*r.figures, *map(float, r.of("level"))]):
-            q.conditions.append(
-                (f"of priority {figure(levels[0])}", lambda one: number_of(record.value(one, "priority")) == levels[0])
-            )
+            self._add_priority(q, r, levels[0])
         before = len(q.conditions)
         self._add_values(q, r)
         self._add_returns(q, r)
@@ -210,10 +212,35 @@ class Plans:
             self._add_relation(q, r)
         return q
 
+    def _add(self, q: Query, r: Reading, said: str, holds: Callable[[Thing], bool], *kinds: str) -> None:
+        """A condition, or its opposite where the words before it deny it."""
+        span = next((span for kind in kinds for span in r.spans if span.of(kind) and span.start not in r.absorbed), None)
+        denied = r.denied(span.start) if span is not None else -1
+        for kind in kinds:
+            r.cover(kind)
+        if denied >= 0:
+            r.covered.add(denied)
+            q.conditions.append((f"not {said}", lambda one: not holds(one)))
+        else:
+            q.conditions.append((said, holds))
+
+    def _add_people(self, q: Query, r: Reading) -> None:
+        people, record = set(r.people), self.record
+        r.cover("property", "owner")
+        r.cover("relation", "lead")
+        self._add(q, r, f"of {joined(r.people)}", lambda one: bool(people & set(record.owners(one))), "person")
+
+    def _add_priority(self, q: Query, r: Reading, level: float) -> None:
+        r.cover("property", "priority")
+        r.cover("figure")
+        holds = lambda one: number_of(self.record.value(one, "priority")) == level  # noqa: E731
+        self._add(q, r, f"of priority {figure(level)}", holds, "level")
+
     def _add_relation(self, q: Query, r: Reading) -> None:
         """Which of a type are joined to any of another, or to anything at all, as the sentence says."""
         strong = [sense for sense in r.of("relation") if sense != "part"]
         if strong == ["lead"] and r.people:
+            r.cover("relation", "lead")
             return  # to lead a project is to own it
         links = set(r.of("link"))
         types = sorted(q.types, key=lambda type: r.at("type", type))
@@ -240,29 +267,44 @@ class Plans:
             return False
 
         q.types = (types[0],)
+        r.cover("relation", *strong, *([] if strong else ["part"]))
+        r.cover("link")
         words = f"that {'are joined to a ' + noun(types[1], 1) if others else 'are joined so (' + self._verb(sense) + ')'}"
-        q.conditions.append((words, holds))
+        self._add(q, r, words, holds, *(["link"] if links else []), *(["relation"] if strong else []))
 
     def _add_status(self, q: Query, r: Reading, status: Sequence[str]) -> None:
         wanted = set(status)
+        known = {one.status for one in self.record} | {str(self.record.value(one, "status")).casefold() for one in self.record}
         if {"archived", "deprecated"} & wanted:
             q.put_away = True
-            q.conditions.append((f"that are {joined(sorted(wanted))}", lambda one: one.status in wanted))
-        elif "active" in wanted and len(wanted) == 1:
-            return
+            self._add(q, r, f"that are {joined(sorted(wanted))}", lambda one: one.status in wanted, "status")
+        elif wanted == {"active"}:
+            r.cover("status")
         elif "open" in wanted:
             only = {"todo", "in_progress"} & wanted
             keep = OPEN if not only else OPEN & (only | (OPEN if "todo" not in only and "in_progress" not in only else set()))
-            q.conditions.append(
-                ("still open", lambda one: one.status in (keep or OPEN) or (one.type != "task" and one.status == "active"))
+            self._add(
+                q,
+                r,
+                "still open",
+                lambda one: one.status in (keep or OPEN) or (one.type != "task" and one.status == "active"),
+                "status",
             )
+        elif "done" in wanted and wanted & OPEN and r.denied(r.at("status", "done")) >= 0:
+            begun = wanted & OPEN  # started but not finished
+            r.cover("status")
+            r.cover_negation()
+            q.conditions.append((f"with the status {joined(sorted(map(spaced, begun)))}", lambda one: one.status in begun))
+        elif not wanted & ({*OPEN, "done", "active"} | known):
+            return
         else:
             named = joined([spaced(one) for one in sorted(wanted - {"active"})])
-            q.conditions.append(
-                (
-                    f"with the status {named}",
-                    lambda one: one.status in wanted or str(self.record.value(one, "status")).casefold() in wanted,
-                )
+            self._add(
+                q,
+                r,
+                f"with the status {named}",
+                lambda one: one.status in wanted or str(self.record.value(one, "status")).casefold() in wanted,
+                "status",
             )
 
     def _date_sense(self, r: Reading, one: Thing) -> str | None:
@@ -273,6 +315,10 @@ class Plans:
 
     def _add_period(self, q: Query, r: Reading, period: Any) -> None:
         record = self.record
+        for kind in ("period", "weekday", "month", "edge", "figure", "unit"):
+            r.cover(kind)
+        r.cover("property", *_DATES)
+        r.cover("ask", "when")
         due = r.has("property", "due") or (
             not r.has("property") and (not q.types or set(q.types) <= {"task", "action", "milestone"})
         )
@@ -303,6 +349,11 @@ class Plans:
         sense = self._measured(r) or ("effort" if r.has("unit", "hour") else None)
         if sense is None or sense == "date":
             return
+        for kind in ("than", "figure", "unit"):
+            r.cover(kind)
+        r.cover("property", sense)
+        r.cover("superlative", sense)
+        r.cover_words("more", "less", "most", "least")
         value = bound.value / 100 if bound.percent and sense in ("confidence", "likelihood") else bound.value
         if sense in ("confidence", "likelihood") and value > 1:
             value /= 100
@@ -312,7 +363,7 @@ class Plans:
             found = number_of(self.record.value(one, sense))
             return found is not None and compare(found, value)
 
-        q.conditions.append((f"with {spaced(sense)} {bound.sign} {figure(value)}", holds))
+        self._add(q, r, f"with {spaced(sense)} {bound.sign} {figure(value)}", holds, "than")
 
     def _add_values(self, q: Query, r: Reading) -> None:
         by_name: dict[str, set[str]] = {}
@@ -329,21 +380,27 @@ class Plans:
             by_name = {name: some for name, some in by_name.items() if not named or name in named}
         for name, some in list(by_name.items())[:1]:
             said = f"with {spaced(name)} {joined(sorted(some))}"
-            q.conditions.append((said, _has_value(name, some)))
+            r.cover("property", name, *(sense for sense, names in self.record.words.names.items() if spaced(name) in names))
+            self._add(q, r, said, _has_value(name, some), "pair")
 
     def _add_returns(self, q: Query, r: Reading) -> None:
         record = self.record
         if "decision" not in q.types or r.has("ask", "max", "min"):
             return
+        r.cover("property", "roi", *(["budget"] if r.has("loss") or r.has("gain") else []))
         if r.has("loss"):
-            q.conditions.append(("with a loss", lambda one: (number_of(record.value(one, "roi")) or 0) < 0))
+            self._add(q, r, "with a loss", lambda one: (number_of(record.value(one, "roi")) or 0) < 0, "loss")
         elif r.has("gain"):
-            q.conditions.append(("that paid off", lambda one: (number_of(record.value(one, "roi")) or 0) > 0))
+            self._add(q, r, "that paid off", lambda one: (number_of(record.value(one, "roi")) or 0) > 0, "gain")
 
     def _add_lack(self, q: Query, r: Reading) -> None:
         record = self.record
         senses = [sense for sense in r.of("property") if sense not in ("status",)]
         types = [type for type in r.types if type != "human"]
+        if len(types) > 1 or senses or "human" in r.types:
+            r.cover("ask", "lack")
+            r.cover("relation")
+            r.cover("property", *senses)
         if len(types) > 1:
             order = sorted(types, key=lambda type: r.at("type", type))
             q.types = (order[0],)
@@ -407,6 +464,8 @@ class Plans:
         if r.has("ask", "max", "min") and (best := self._extreme(q, r, found, measured)):
             return best
         if r.has("share") and q.conditions:
+            r.cover("share")
+            r.cover("ask", "count", "sum")
             whole = Query(types=q.types, layers=q.layers, scope=q.scope).run(self.record)
             part = 100 * len(found) / len(whole) if whole else 0
             nouns = joined([noun(type) for type in q.types]) or "nodes"
@@ -416,12 +475,14 @@ class Plans:
             if (counts or r.has("ask", "sum", "mean")) and (r.has("unit", "hour") or not counts or measured != "effort"):
                 return self._figures(q, r, found, measured)
         if counts:
+            r.cover("ask", "count", "sum")
             head = f"{len(found)} {q.said(len(found), self.record)}."
             return paragraphs(head, self.listed(self.row(one) for one in found) if found else "", self.limits())
         return self.say_list(q, r, found)
 
     def say_list(self, q: Query, r: Reading, found: Sequence[Thing]) -> str:
         """The nodes by type, in full where that is asked."""
+        r.cover("property", "owner" if r.has("ask", "who") else "status")
         if not found:
             yes = "No. " if r.has("ask", "exists") and r.opening in self.being else ""
             nearest = Query(types=q.types, layers=q.layers, scope=q.scope).run(self.record)
@@ -436,8 +497,15 @@ class Plans:
         )
         senses = [sense for sense in r.of("property") if sense != "status"]
         senses += [sense for sense in ("owner",) if r.has("ask", "who")]
+        senses += [sense for sense in ("due", "decided", "observed") if r.has("ask", "when") and sense not in senses]
+        r.cover("property", *(sense for sense in senses if any(self.record.value(one, sense) is not None for one in found)))
+        r.cover("ask", "who", "when", "full", "group")
+        if any("reasoning" in one.fields or "rationale" in one.fields for one in found) and "reasoning" in senses:
+            r.cover("ask", "why")
         found = self._ordered(found, r)
         if r.has("ask", "rank") and (measured := self._measured(r)) is not None:
+            r.cover("ask", "rank")
+            r.cover("superlative", measured)
             found = sorted(found, key=lambda one: number_of(self.record.value(one, measured)) or 0, reverse=not r.has("low"))
             senses = [measured]
         yes = "Yes. " if r.has("ask", "exists") and r.opening in self.being else ""
@@ -461,6 +529,10 @@ class Plans:
         )
 
     def _figures(self, q: Query, r: Reading, found: Sequence[Thing], sense: str) -> str:
+        r.cover("ask", "sum", "mean", "count")
+        r.cover("property", sense)
+        r.cover("superlative", sense)
+        r.cover("unit")
         figures = [(one, number) for one in found if (number := number_of(self.record.value(one, sense))) is not None]
         if not figures:
             return f"No {spaced(sense)} is on record for {q.said(2, self.record)}."
@@ -478,6 +550,7 @@ class Plans:
         )
 
     def _grouped(self, q: Query, r: Reading, found: Sequence[Thing], measured: str | None) -> str:
+        types = q.types
         key, name = self._group_key(r, q)
         if key is None:
             return ""
@@ -488,6 +561,10 @@ class Plans:
                 groups[value] = groups.get(value, 0) + ((number_of(self.record.value(one, measured or "")) or 0) if sums else 1)
         if not groups:
             return ""
+        r.cover("ask", "group", "count", "sum", "max", "min", "who")
+        r.cover("property", *({"owner", "status"} & {name}), *([measured] if measured and sums else []))
+        r.cover("superlative", *([measured] if measured else []))
+        r.cover("type", "human", *types)
         rows = sorted(groups.items(), key=lambda row: (-row[1], row[0]))
         what = f"{spaced(measured or '')} of {q.said(2, self.record)}" if sums else q.said(2, self.record)
         if r.has("ask", "max", "min") and not r.has("ask", "group"):
@@ -506,13 +583,14 @@ class Plans:
     def _group_key(self, r: Reading, q: Query) -> tuple[Callable[[Thing], Sequence[str]] | None, str]:
         record = self.record
         behind = r.at("ask", "group")
-        if r.has("property", "owner") or "human" in r.types or r.has("ask", "who"):
+        if r.has("property", "owner") or "human" in r.types or r.has("ask", "who") or r.has("each_person"):
             return (lambda one: record.owners(one) or ("nobody",)), "owner"
         if r.has("property", "status"):
             return (lambda one: (spaced(str(record.value(one, "status"))),)), "status"
         after = [span for span in r.spans if span.start > behind >= 0]
         for span in after:
             for sense in span.of("property"):
+                r.cover("property", sense)
                 return (
                     lambda one, sense=sense: (str(value),) if (value := record.value(one, sense)) is not None else ()
                 ), spaced(sense)
@@ -529,6 +607,8 @@ class Plans:
     def _extreme(self, q: Query, r: Reading, found: Sequence[Thing], measured: str | None) -> str:
         record = self.record
         low = r.has("low")
+        r.cover("ask", "max", "min", "when")
+        r.cover_words("first", "last", "next", "most", "least")
         if len(q.types) == 2 and not measured:
             first, second = sorted(q.types, key=lambda type: r.at("type", type))
             rest = Query(types=(second,), scope=q.scope, conditions=q.conditions).run(record)
@@ -548,6 +628,9 @@ class Plans:
         rated = [(number, one) for one in found if (number := number_of(record.value(one, sense))) is not None]
         if not rated:
             return ""
+        r.cover("property", sense)
+        r.cover("superlative", sense)
+        r.cover("figure")
         many = int(r.figures[0]) if r.figures and 1 < r.figures[0] <= 20 else 1
         rated.sort(key=lambda row: row[0], reverse=not low)
         edge = rated[min(many, len(rated)) - 1][0]
@@ -571,6 +654,8 @@ class Plans:
                 days.append((day, one))
         if not days:
             return ""
+        r.cover("superlative", "date")
+        r.cover("property", *_DATES)
         day, best = (min if low else max)(days, key=lambda row: row[0])
         return f"{cite(best)}: {day}, the {'earliest' if low else 'latest'} of {len(days)} {q.said(len(days), self.record)}."
 
@@ -818,6 +903,13 @@ class Plans:
         """The answer to a question for nodes by a relationship."""
         one = named.thing
         pairs, sense = self.related(r, one, (named.start, named.end))
+        r.cover_named(one)
+        r.cover("relation", sense, "part", *(["up", "support"] if sense in ("indirect", "joined", "up", "support") else []))
+        r.cover("link")
+        r.cover("ask", "linked", "indirect", *(["why"] if sense in ("block", "threaten") else []))
+        if sense == "block":
+            r.cover("status", "todo", "open", "in_progress", "done")
+            r.cover_negation()
         q = self.query(r)
         q.types = r.types
         q.conditions = [row for row in q.conditions if not row[0].startswith("without")]
@@ -838,6 +930,8 @@ class Plans:
         if not things:
             none = q.said(1, self.record) if r.types else "node"
             return f"There is no {none} on record that is joined so ({self._verb(sense)}) to {cite(one)}."
+        r.cover("ask", "who", "group")
+        r.cover("property", *r.of("property"))
         if sense in ("joined", "indirect") or (len({link.type for link, _ in pairs}) == 1 and r.types):
             return paragraphs(
                 f"{len(things)} {what} for {cite(one)}:",
@@ -863,27 +957,44 @@ class Plans:
 _TYPES = ("goal", "value", "principle", "guardrail", "vision", "strategy")
 
 
-async def contradictions(desk: TurnTools, text: str) -> str:
+async def contradictions(desk: TurnTools, text: str, one: Thing | None = None, others: Sequence[str] = ()) -> str:
     """The answer, of the types that the question names; of all that guide, where it names none.
+
+    Args:
+        desk: the turn's tools.
+        text: the question.
+        one: a node that each pair has to hold, if any.
+        others: types that the other node of such a pair may have; any where absent.
 
     Raises:
         NotOffered: the tool for it is not at hand.
         ServiceError: it failed.
     """
-    types = types_in(text)
+    types = types_in(text) if one is None else ()
     asked = FindContradictions(types=types) if types else FindContradictions()
-    found = await desk.ask(CONTRADICTIONS_TOOL, asked)
+    found = (await desk.ask(CONTRADICTIONS_TOOL, asked)).pairs
+    if one is not None:
+        wanted = {*others} - {one.type} or {*others}
+        found = tuple(
+            pair
+            for pair in found
+            for other in (pair.other if pair.one.id == one.id else pair.one,)
+            if one.id in (pair.one.id, pair.other.id) and (not wanted or other.type in wanted)
+        )
+        if not found:
+            return f"No: I found nothing that contradicts {cite(one)}: nothing is marked so, and nothing speaks of the opposite."
+        return paragraphs(f"Yes, for {cite(one)}:", listed(map(_describe_contradiction, found)))
     what = f"{types[0]}s" if len(types) == 1 else "nodes"
-    if not found.pairs:
+    if not found:
         return (
             f"I found no {what} that contradict each other: none are marked so, and none that speak of the same want opposites."
         )
     head = (
         f"One pair of {what} contradicts itself"
-        if len(found.pairs) == 1
-        else f"{len(found.pairs)} pairs of {what} contradict each other"
+        if len(found) == 1
+        else f"{len(found)} pairs of {what} contradict each other"
     )
-    return paragraphs(f"{head}:", listed(map(_describe_contradiction, found.pairs)))
+    return paragraphs(f"{head}:", listed(map(_describe_contradiction, found)))
 
 
 def types_in(text: str) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from enum import StrEnum
@@ -241,8 +241,6 @@ async def answer_by_rules(running: TurnRun, turn: TurnContext, desk: TurnTools) 
         return _phrase(turn, kind)
     question = classify_question(turn)
     try:
-        if question.kind is Kind.CONTRADICTION:
-            return paragraphs(await contradictions(desk, question.text), _phrase(turn, "by_rules"))
         record = await read_record(desk, vocabulary_of(text))
         answer = await Asked(running, turn, desk, record, question).answer()
     except NotOffered as lacking:
@@ -252,6 +250,8 @@ async def answer_by_rules(running: TurnRun, turn: TurnContext, desk: TurnTools) 
     return paragraphs(answer, _phrase(turn, "by_rules"))
 
 
+_COMPARED = ("owner", "due", "budget", "effort", "spent", "priority", "roi", "confidence", "likelihood", "decided", "observed")
+"""What nodes are compared by."""
 _FOLLOWED = 3
 """Earlier messages whose meaning a follow-up may rest on."""
 _ROW = re.compile(r"^- .*?\[([A-Za-z0-9][A-Za-z0-9_.:-]*)\]", re.M)
@@ -270,7 +270,20 @@ class Asked:
     async def answer(self) -> str:
         """What is said. Raises `NotOffered`, `NotFound` or another `ServiceError` of the tools."""
         r = self._followed()
+        said = await self._answered(r)
+        left = [] if r.closed else r.left()
+        return self._in_part(r, left, said) if said and left else said
+
+    def _in_part(self, r: Reading, left: Sequence[str], said: str) -> str:
+        """An answer that leaves words of the question out: refused, with what can be told instead."""
+        words = joined([f"“{word}”" for word in left])
+        if r.unknown and not (r.named and r.named[0].whole and len(r.unknown) == 1):
+            return self._lacking(r, None)
+        return paragraphs(f"I cannot take {words} into account here. I can tell you this, which leaves it out:", said)
+
+    async def _answered(self, r: Reading) -> str:
         if r.has("meta") and not r.named and not r.types:
+            r.closed = True
             return f"{_phrase(self._turn, 'cannot')}{self._near(r)}"
         for step in (self._unable, self._compared, self._by_tools, self._rules):
             if said := await step(r):
@@ -279,8 +292,12 @@ class Asked:
             if r.has("ask", "who", "describe") and not r.has("ask", "overdue", "count"):
                 told = [one for one in self._record if one.title in r.people and one.type in ("human", "ai")]
                 if told:
+                    r.cover("person")
+                    r.cover("ask", "who")
                     return "\n\n".join(self._person(one) for one in told)
         if r.has("by_layer"):
+            r.cover("by_layer")
+            r.cover("ask", "group", "count")
             counts = {layer.value: sum(1 for one in self._record if one.layer == layer) for layer in Layer}
             return paragraphs("Nodes by layer:", self._plans.listed(f"{name}: {n}" for name, n in counts.items()))
         if r.named and (said := await self._of_node(r)):
@@ -381,15 +398,30 @@ class Asked:
             or r.opening in ("who", "when", "why", "did", "what", "which")
         ):
             return ""
+        r.closed = True
         return f"I cannot do that: without a language model I only read the graph.{self._near(r)}"
 
     async def _by_tools(self, r: Reading) -> str:
         desk, kind = self._desk, self._question.kind
         if kind is Kind.ROOM and not (r.has("ask", "sum") and r.types == ("project",)):
+            for name in ("period", "weekday", "month", "edge", "figure", "unit", "than", "type", "property", "ask", "status"):
+                r.cover(name)
+            r.cover("relation", "part", "lead")
+            r.cover_words("more", "another", "next", "other", "much", "first", "most")
+            r.unknown = []
             return await assess_capacity(desk, self._question.text, self._record.today, _window(r, self._record.today), r.hours)
+        if kind is Kind.CONTRADICTION and (r.named or not r.unknown):
+            r.cover("relation", "contradict")
+            r.cover("type")
+            r.cover("talk_of_tools")
+            r.cover("ask", "linked", "lack", "compare")
+            r.cover_words("each", "other", "another", "one")
+            r.cover_named(*r.things[:1])
+            return await contradictions(desk, self._question.text, r.things[0] if r.named else None, r.types)
         if kind is Kind.LOSS:
             found = r.things[0] if r.named else None
             node = desk.record.get(found.id) if found else None
+            r.closed = True
             if node is None:
                 named = await find_named_node(desk, self._question)
                 return await losses(desk, named.node) if named.node else _unnamed(named)
@@ -397,8 +429,10 @@ class Asked:
         if kind is Kind.PRECEDENT and not (
             r.has("ask", "max", "min", "count", "mean", "sum", "group", "rank") or r.has("loss")
         ):
+            self._cover_precedent(r)
             return await _precedents(self._running, desk, self._question.subject)
         if r.has("precedent") and not r.types and not r.has("property"):
+            self._cover_precedent(r)
             return await _precedents(self._running, desk, self._question.text)
         for topic in r.of("talk_of_tools"):
             if topic in ("evolution", "drift", "progress") and r.named and r.things[0].type in ("metric", "observation"):
@@ -414,13 +448,30 @@ class Asked:
                 [one.id for one in r.things],
                 self._record,
             ):
+                r.cover("talk_of_tools", topic)
+                r.cover("period", "lately")
+                r.cover_named()
+                r.cover("ask", "linked", "count", "group", "lack", "max", "describe", "why")
+                r.cover("relation", "part", "rest")
+                r.cover("type", "pattern", "area", "event")
                 return said
         return ""
+
+    def _cover_precedent(self, r: Reading) -> None:
+        """What the search for precedents takes from a message: all but whose they are, when, and how many."""
+        for kind in ("precedent", "loss", "gain", "relation", "link", "property", "talk_of_tools", "superlative"):
+            r.cover(kind)
+        r.cover("type")
+        r.cover("ask", "why", "sum", "lack", "full", "max")
+        r.cover_named()
+        r.cover_negation()
+        r.unknown = []
 
     async def _rules(self, r: Reading) -> str:
         if r.named and r.things[0].type in ("guardrail", "principle", "policy") and not r.unknown:
             return ""
         if r.opening in self._record.words.language.words.get("proposal", ()) and self._question.kind is Kind.PROPOSAL:
+            r.closed = True
             return await _precedents(self._running, self._desk, self._question.text)
         if not r.has("allowed") and not (
             self._question.kind is Kind.PROPOSAL
@@ -429,6 +480,7 @@ class Asked:
             and not r.has("ask", "when", "why", "who")
         ):
             return ""
+        r.closed = True
         if not r.has("allowed"):
             return await _precedents(self._running, self._desk, self._question.text)
         hits = await _broken(self._running, self._desk, self._question.text)
@@ -453,7 +505,15 @@ class Asked:
 
     async def _compared(self, r: Reading) -> str:
         if len(r.things) >= 2 and r.has("ask", "compare"):
-            return self._plans.compare(list(dict.fromkeys(r.things))[:4])
+            told = list(dict.fromkeys(r.things))[:4]
+            r.cover_named(*told)
+            r.cover("ask", "compare", "who", "when", "group", "max", "min")
+            r.cover("property", *_COMPARED)
+            r.cover("superlative")
+            r.cover("relation", "up", "lead", "part")
+            r.cover("type", *(one.type for one in told))
+            r.cover_words("both", "next", "each")
+            return self._plans.compare(told)
         return ""
 
     async def _of_node(self, r: Reading) -> str:
@@ -472,6 +532,7 @@ class Asked:
                 one, same = having[0], having
             if len(same) > 1 and (len({each.type for each in same}) > 1 or not r.types):
                 asked = joined([cite(each) for each in same[:4]])
+                r.closed = True
                 return f"Which one do you mean: {asked}?" if r.has("property") or r.has("ask", "who", "when", "why") else ""
         strong = [sense for sense in r.of("relation") if sense != "part"]
         if r.types == (one.type,) and not strong and not r.has("link") and self._is_itself(r, named):
@@ -481,6 +542,7 @@ class Asked:
         asks = [sense for sense in r.of("property") if not (sense == "reasoning" and r.has("ask", "why"))]
         if r.opening in plans.being and r.has("relation") and strong and len(r.things) == 1 and not r.types:
             pairs, _ = plans.related(r, one, (named.start, named.end))
+            r.cover("ask", "lack")
             return f"{'Yes' if pairs else 'No'}. {plans.say_related(r, named)}"
         if r.opening in plans.being and (said := self._yes_or_no(r, one)):
             return said
@@ -498,22 +560,29 @@ class Asked:
         ):
             return self._measured(one, r)
         if r.has("ask", "why", "indirect") and not r.types and not asks:
-            return await self._why(one)
+            return await self._why(r, one)
         if r.types and not (asks and set(r.types) <= {"human", "evidence"} and not strong):
             if r.types == ("human",) and not strong:
-                return plans.properties(one, ["owner"])
+                return self._told(r, one, ["owner"])
             filtered = self._with_text(r)
             if (
                 filtered is None
                 and self._question.kind is Kind.STRATEGY
                 and not plans.related(r, one, (named.start, named.end))[0]
             ):
+                self._cover_strategies(r)
                 return await strategies(self._desk, self._question.subject)
             return plans.say_related(r, named) if filtered is None else filtered
         words = self._record.words.language.words
         if r.tokens[-1].folded in words.get("purpose_end", ()) and not strong and not asks:
-            return await self._why(one)
+            return await self._why(r, one)
         if r.has("remainder") and {"budget", "spent"} & set(asks) and (left := self._left(one)):
+            r.cover("remainder")
+            r.cover("status", "open")
+            r.cover("ask", "sum")
+            r.cover("relation", "part")
+            r.cover("property", "budget", "spent")
+            r.cover_named(one)
             return left
         if (
             self._question.kind is Kind.PURPOSE
@@ -521,7 +590,7 @@ class Asked:
             and strong[0] in ("up", "align")
             and named.start < r.at("relation", strong[0])
         ):
-            return await self._why(one)
+            return await self._why(r, one)
         if r.has("link") or (strong and not (r.has("ask", "who") and "owner" in asks)):
             if not (
                 asks and not r.has("link") and r.at("property", *asks) == r.at("relation", *strong) and r.has("ask", "when")
@@ -541,12 +610,42 @@ class Asked:
         if r.has("ask", "overdue") and not senses:
             senses = ["due"]
         if r.has("ask", "full") or (senses and set(senses) <= {"trigger", "response", "statement"}):
+            r.cover("ask", "full", "when")
+            r.cover("property", "trigger", "response", "statement", "reasoning", "due")
+            r.cover("type", *(each.type for each in r.things))
+            r.cover("relation", "part")
+            r.cover_named()
             return "\n\n".join(plans.in_full(each) for each in r.things)
         if senses:
             if r.unknown and not self._lenient(r):
                 return self._lacking(r, one)
-            return "\n".join(self._owned(each, senses) for each in self._sure(r))
+            return "\n".join(self._told(r, each, senses) for each in self._sure(r))
         return ""
+
+    def _told(self, r: Reading, one: Thing, senses: list[str]) -> str:
+        """What a node says of some senses, and that the words for them are accounted for."""
+        r.cover_named(one)
+        r.cover("property", *senses)
+        r.cover("relation", "part", *(["lead"] if "owner" in senses else []))
+        r.cover("type", one.type, *(["human", "task"] if "owner" in senses else []))
+        if "owner" in senses:
+            r.cover("ask", "who")
+            r.cover("person")
+        if set(senses) & {"due", "decided", "observed"}:
+            r.cover("ask", "when", "count")
+            for kind in ("unit", "count_up", "edge"):
+                r.cover(kind)
+        if "reasoning" in senses:
+            r.cover("ask", "why")
+        r.cover("status", *(["todo", "in_progress", "done", "open"] if set(senses) & {"status", "due"} else []))
+        r.cover("ask", "sum", *(["overdue"] if "due" in senses else []))
+        r.cover("superlative", *senses)
+        return self._owned(one, senses)
+
+    def _cover_strategies(self, r: Reading) -> None:
+        r.cover("type", "strategy", "initiative", "goal")
+        r.cover("relation", "up", "support", "part", "lead")
+        r.cover_named()
 
     def _person(self, one: Thing) -> str:
         owned = [each for each in self._record if one.title in self._record.owners(each)]
@@ -586,27 +685,42 @@ class Asked:
         plans, record = self._plans, self._record
         if r.types and not r.absorbed:
             return ""
+        r.cover_named(one)
         if r.has("ask", "overdue"):
+            r.cover("ask", "overdue")
             due = record.due(one)
             when = f"it was due {due}" if record.is_overdue(one) else f"it is due {due}" if due else "it has no due date"
             state = f", and its status is {spaced(one.status)}" if one.type == "task" else ""
             return f"{'Yes' if record.is_overdue(one) else 'No'}, {cite(one)}: {when}{state}."
         if r.has("status") and one.type == "task":
+            r.cover("status")
             wanted = set(r.of("status"))
             yes = one.status in wanted or ("open" in wanted and one.status in OPEN)
             return f"{'Yes' if yes else 'No'}: the status of {cite(one)} is {spaced(one.status)}."
         if r.has("status"):
+            r.cover("status")
             state = spaced(str(record.value(one, "status")))
             return f"{'Yes' if one.status in r.of('status') else 'No'}: the status of {cite(one)} is {state}."
         value = number_of(record.value(one, "roi"))
         if (r.has("gain") or r.has("loss")) and value is not None:
             yes = value < 0 if r.has("loss") else value > 0
+            for kind in ("loss", "gain"):
+                r.cover(kind)
+            r.cover("property", "roi", "budget")
             return f"{'Yes' if yes else 'No'}: the return of {cite(one)} is {figure(value)}."
         if r.people:
             owners = record.owners(one)
             yes = bool(set(r.people) & set(owners))
+            r.cover("person")
+            r.cover("property", "owner")
+            r.cover("relation", "lead")
             return f"{'Yes' if yes else 'No'}: the owner of {cite(one)} is {joined(owners) or 'not on record'}."
         if len(r.things) >= 2:
+            r.cover_named(*r.things[:2])
+            r.cover("relation")
+            r.cover("link")
+            r.cover("type")
+            r.cover("ask", "linked", "indirect")
             return self._joins(r, r.things[0], r.things[1])
         if r.bounds and (sense := plans._measured(r)):
             q = plans.query(r)
@@ -616,6 +730,8 @@ class Asked:
             senses = [sense for sense in r.of("property")]
             if senses:
                 there = all(record.value(one, sense) is not None for sense in senses)
+                r.cover("property")
+                r.cover("ask", "lack")
                 return f"{'Yes' if there else 'No'}. {plans.properties(one, senses)}"
         return ""
 
@@ -643,12 +759,22 @@ class Asked:
 
     async def _joined(self, r: Reading) -> str:
         one, other = r.things[:2]
+        r.cover_named(one, other)
+        r.cover("ask", "linked")
+        r.cover("talk_of_tools", "path")
+        r.cover("relation")
         for first, second in ((one, other), (other, one)):
             if path := self._plans.path_up(first, second):
                 return f"{cite(one)} and {cite(other)} are joined: {self._plans._chained(first, path)}"
         return await ask_tool(self._desk, "path", one.id, one.type, [one.id, other.id], self._record)
 
-    async def _why(self, one: Thing) -> str:
+    async def _why(self, r: Reading, one: Thing) -> str:
+        r.cover_named(one)
+        r.cover("ask", "why", "indirect", "describe", "linked")
+        r.cover("relation", "up", "support", "align", "part", "rest", "lead")
+        r.cover("property", "reasoning")
+        r.cover("type", one.type)
+        r.cover_words("first")
         reasons = [
             f"{spaced(name).capitalize()}: {one.fields[name]}" for name in ("reasoning", "rationale") if name in one.fields
         ]
@@ -674,6 +800,14 @@ class Asked:
 
     def _measured(self, one: Thing, r: Reading) -> str:
         record = self._record
+        r.cover_named(one)
+        r.cover("talk_of_tools", "progress", "evolution", "drift")
+        r.cover("property", "value", "observed", "current", "unit")
+        r.cover("type", "metric", "observation")
+        r.cover("ask", "count", "list", "when", "mean" if r.has("ask", "mean") else "count")
+        r.cover("relation", "measure", "part")
+        for kind in ("period", "month", "edge"):
+            r.cover(kind) if r.periods else None
         metric = one
         if one.type == "observation":
             metric = next((other for link, other in record.neighbours(one.id) if other.type == "metric"), one)
@@ -773,6 +907,7 @@ class Asked:
         q.conditions = [row for row in q.conditions if not row[0].startswith("without") or r.has("property")]
         found = [one for one in q.run(self._record) if stems <= self._stems_of(one)]
         if r.named:
+            r.closed = r.closed or len(r.unknown) > 1
             return (
                 None
                 if len(r.unknown) <= 1
@@ -782,6 +917,7 @@ class Asked:
             return self._lacking(r, None) if stems else None
         q.scope = tuple(found)
         r.unknown = []
+        r.covered |= {at for at, token in enumerate(r.tokens) if token.stem in stems}
         return self._plans.say_set(q, r)
 
     def _near(self, r: Reading) -> str:
@@ -795,6 +931,7 @@ class Asked:
         return " I can list and count nodes by type, owner, day and status, follow what serves what, and find precedents."
 
     def _lacking(self, r: Reading, one: Thing | None) -> str:
+        r.closed = True
         said = joined([f"“{word}”" for word in r.unknown])
         return f"I cannot find anything on record about {said}{f' for {cite(one)}' if one else ''}.{self._near(r)}"
 
@@ -802,21 +939,29 @@ class Asked:
         if r.unknown and not r.named[0].whole:
             return self._lacking(r, r.things[0])
         if r.unknown:
+            r.closed = True
             said = joined([f"“{word}”" for word in r.unknown])
             return f"I cannot tell {said} from the record; this is what it holds.\n\n{self._plans.describe(r.things[0])}"
         told = list(dict.fromkeys(r.things))[:3]
+        r.cover_named(*told)
+        r.cover("type", *(one.type for one in told))
+        r.cover("relation", "part")
+        r.cover("ask", "full")
         metrics = {one.id: f"{self._measured(one, r)}\n\n" for one in told if one.type == "metric"}
         return "\n\n".join(f"{metrics.get(one.id, '')}{self._plans.describe(one)}" for one in told)
 
     async def _else(self, r: Reading) -> str:
-        if self._question.kind is Kind.STRATEGY:
+        r.closed = True
+        if self._question.kind is Kind.STRATEGY and not r.has("ask", "lack"):
             return await strategies(self._desk, self._question.subject)
         if self._question.kind is Kind.PURPOSE:
             found = await find_named_node(self._desk, self._question)
             return await purpose(self._desk, found.node) if found.node else _unnamed(found)
         if said := self._with_words(r):
             return said
-        return paragraphs(await _searched(self._desk, self._question), _phrase(self._turn, "cannot"))
+        asks = "?" in self._question.text or r.opening in self._plans.being or bool(r.of("ask"))
+        lead = f"I cannot answer that from the record.{self._near(r)}" if asks else ""
+        return paragraphs(lead, await _searched(self._desk, self._question), _phrase(self._turn, "cannot"))
 
     def _with_words(self, r: Reading) -> str:
         """Nodes whose texts have every word that carries sense; people first where a question asks who."""
@@ -879,7 +1024,7 @@ async def _searched(desk: TurnTools, question: Question) -> str:
 
 def _unnamed(found: NamedNode) -> str:
     near = f" Near to it are {joined([cite(one) for one in found.near])}; ask with one of their titles." if found.near else ""
-    return f"I found no node that your question names.{near}"
+    return f"I cannot tell which node your question names.{near}"
 
 
 def _phrase(turn: TurnContext, name: str) -> str:

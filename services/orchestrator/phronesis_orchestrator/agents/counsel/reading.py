@@ -87,6 +87,13 @@ class Vocabulary:
     """Types of relationships that lead from what is upheld to what upholds it."""
     stop: frozenset[str]
     """Stems that carry no sense of their own."""
+    forms: Mapping[str, str]
+    """Words as the phrases spell them, with their stems."""
+    counting: frozenset[str]
+    """Stems of numbers, units and times, which name no node by themselves."""
+
+
+_COUNTING = frozenset({"number", "multiplier", "unit", "period", "weekday", "month"})
 
 
 @cache
@@ -100,12 +107,16 @@ def vocabularies() -> Mapping[str, Vocabulary]:
         told = {name: body for name, body in data.items() if name not in ("names", "relation_names", "against")}
         language = parse(told)
         stop = {token.stem for phrase in language.words["stop"] for token in language.tokens(phrase)}
+        tokens = [token for phrases in language.words.values() for phrase in phrases for token in language.tokens(phrase)]
+        counted = [key for key, senses in language.phrases.items() if any(sense.kind in _COUNTING for sense in senses)]
         found[language.name] = Vocabulary(
             language,
             {sense: frozenset(fold(one.strip()) for one in body.split("|")) for sense, body in data["names"].items()},
             {sense: frozenset(one.strip() for one in body.split("|")) for sense, body in data["relation_names"].items()},
             frozenset(one.strip() for one in data["against"].split("|")),
             frozenset(stop),
+            {token.folded: token.stem for token in tokens if token.folded.isalpha() and len(token.folded) >= 3},
+            frozenset(stem for key in counted for stem in key),
         )
     return found
 
@@ -322,6 +333,8 @@ _WHOLE = 0.85
 """The share of a title that is as good as all of it."""
 _MOST = 0.5
 """The share that words must have which mean something by themselves."""
+_REACH = 4
+"""Words between the two ends of a period."""
 _GAP = 2
 """Words without a sense between two words of a title."""
 
@@ -360,6 +373,8 @@ class Period:
     first: date | None
     last: date | None
     said: str = ""
+    at: int = -1
+    """Where the words for it begin."""
 
 
 @dataclass(frozen=True)
@@ -390,6 +405,10 @@ class Reading:
     """Words that nothing explains."""
     absorbed: set[int] = field(default_factory=set)
     """Tokens of type names that only say what a named node is."""
+    covered: set[int] = field(default_factory=set)
+    """Tokens that the plan of the answer accounts for."""
+    closed: bool = False
+    """Whether the answer is a refusal, or stands for all of the message."""
 
     def of(self, kind: str) -> tuple[str, ...]:
         """Values of the senses of a kind, in the order of the words."""
@@ -417,9 +436,84 @@ class Reading:
     def things(self) -> list[Thing]:
         return [one.thing for one in self.named]
 
+    def cover(self, kind: str, *values: str) -> None:
+        """Account for the words that have such a sense."""
+        for span in self.spans:
+            if any(value in span.of(kind) for value in values or span.of(kind)):
+                self.covered |= set(range(span.start, span.end))
+
+    def cover_named(self, *things: Thing) -> None:
+        """Account for the words that name nodes; for all that do, where none is given."""
+        ids = {one.id for one in things}
+        for one in self.named:
+            if not ids or one.thing.id in ids:
+                self.covered |= set(range(one.start, one.end))
+
+    def cover_words(self, *words: str) -> None:
+        """Account for words as they stand."""
+        self.covered |= {at for at, token in enumerate(self.tokens) if token.folded in words}
+
+    def cover_negation(self) -> None:
+        """Account for every word that says no."""
+        said = self.record.words.language.words.get("negation", ())
+        self.covered |= {at for at, one in enumerate(self.tokens) if one.folded in said or one.folded.endswith("n't")}
+
+    def denied(self, start: int) -> int:
+        """Where a word stands that turns what begins at a token into its opposite; -1 where none does."""
+        words = self.record.words.language.words
+        turning = {*words.get("negation", ()), *words.get("except", ())}
+        for at in range(start - 1, max(-1, start - 4), -1):
+            token = self.tokens[at]
+            if token.folded in turning or token.folded.endswith("n't"):
+                return at
+            if any(span.start <= at < span.end for span in self.spans) or token.stem not in self.record.words.stop:
+                return -1
+        return -1
+
+    def left(self) -> list[str]:
+        """What the answer does not account for: words and phrases that change what is asked, as they were written."""
+        words = self.record.words.language.words
+        weighty = {*words.get("weighty", ()), *words.get("negation", ()), *words.get("except", ())}
+        covered = self.covered | self.absorbed
+        named = [range(one.start, one.end) for one in self.named]
+        inside = {at for part in named for at in part}
+        missing = {part.start: part for part in named if covered.isdisjoint(part)}
+        for span in self.spans:
+            part = range(span.start, min(span.end, len(self.tokens)))
+            if part and not inside.issuperset(part) and covered.isdisjoint(part) and any(map(_is_demand, span.senses)):
+                missing[part.start] = part
+        spanned = {at for span in self.spans for at in range(span.start, span.end)} | inside
+        for at, token in enumerate(self.tokens):
+            light = token.folded not in weighty and not token.folded.endswith("n't") and token.text not in self.unknown
+            if not light and at not in covered | spanned:
+                missing[at] = range(at, at + 1)
+        return [
+            self.text[self.tokens[part[0]].start : self.tokens[part[-1]].end]
+            for _, part in sorted(missing.items())
+            if part[-1] < len(self.tokens)
+        ]
+
     @cached_property
     def opening(self) -> str:
         return self.tokens[0].folded if self.tokens else ""
+
+
+_BARE = frozenset({"stop", "weighty", "negation", "except", "multiplier"})
+"""Kinds of words that are no senses of their own."""
+_ASIDE = frozenset({"list", "describe", "exists", "name_of"})
+"""Senses of asking that any answer meets."""
+_DEMANDS = frozenset(
+    {
+        *("type", "layer", "status", "property", "relation", "link", "person", "pair", "superlative", "loss", "gain", "share"),
+        *("remainder", "level", "period", "weekday", "month", "than", "talk_of_tools", "by_layer", "count_up", "precedent"),
+        *("allowed", "figure"),
+    }
+)
+"""Kinds of senses that an answer has to account for."""
+
+
+def _is_demand(sense: Sense) -> bool:
+    return sense.kind in _DEMANDS or (sense.kind == "ask" and sense.value not in _ASIDE)
 
 
 class Reader:
@@ -446,7 +540,13 @@ class Reader:
         self._own_words |= {stem for key in (*self._people, *self._values) for stem in key}
         self._extra = self._tenant_phrases()
         self._own_words |= {stem for key in self._extra for stem in key}
-        self._texts: dict[str, set[str]] = {}
+        self._forms = self._known_forms()
+
+    def _known_forms(self) -> dict[str, str]:
+        """Words that are known as they are written, with their stems."""
+        tokens = [token for one in self._record for token in self._language.tokens(one.title)]
+        titled = {token.folded: token.stem for token in tokens if token.folded.isalpha() and len(token.folded) >= 3}
+        return {**self._record.words.forms, **titled}
 
     def _key(self, text: str) -> tuple[str, ...]:
         key = self._language.key(text)
@@ -556,19 +656,24 @@ class Reader:
         return token.stem not in self._stop and token.folded not in self._stop and token.folded[0].isalnum()
 
     def _mended(self, token: Token) -> Token:
+        """A token as it was meant: a word that no dictionary has is the known one that is nearest to it."""
         word = token.folded
-        if token.stem in self._own_words or len(word) < 4 or not word.isalpha() or self._language.is_word(token.text):
+        if token.stem in self._own_words or len(word) < 3 or not word.isalpha() or self._language.is_word(token.text):
             return token
-        most = 2 if len(word) >= 8 else 1
-        near = [
-            (min(OSA.distance(token.stem, one, score_cutoff=most), OSA.distance(word, one, score_cutoff=most)), one)
-            for one in self._own_words
-            if one[:1] == token.stem[:1] and abs(len(one) - len(token.stem)) <= most and len(one) >= 3
-        ]
-        swapped = sorted(word)
-        near = [one for one in near if one[0] <= most]
-        best = min(near, key=lambda one: (one[0], sorted(one[1]) != swapped, one[1]), default=None)
-        return replace(token, stem=best[1]) if best else token
+        letters = sorted(word)
+        most = 0 if len(word) < 4 else 1 if len(word) < 8 else 2
+        near = []
+        for form, stem in self._forms.items():
+            if abs(len(form) - len(word)) > max(1, most):
+                continue
+            swapped = sorted(form) == letters
+            if not swapped and (form[0] != word[0] or not most):
+                continue
+            away = OSA.distance(word, form, score_cutoff=max(1, most))
+            if away <= max(1, most):
+                near.append((away, not swapped, stem not in self._stop, form, stem))
+        _, _, _, form, stem = min(near, default=(0, False, False, word, token.stem))
+        return replace(token, folded=form, stem=stem)
 
     def _read_word_for_word(self, reading: Reading) -> set[int]:
         stems = [token.stem for token in reading.tokens]
@@ -587,7 +692,7 @@ class Reader:
                     reading.spans.append(Span(at, end, (Sense("person", self._people[key]),)))
                 elif key in self._values or senses:
                     pairs = self._values.get(key, ())
-                    told = self._exact(tuple(sense for sense in senses if sense.kind != "stop"), reading.tokens[at:end])
+                    told = self._exact(tuple(sense for sense in senses if sense.kind not in _BARE), reading.tokens[at:end])
                     reading.spans.append(Span(at, end, told + tuple(Sense("pair", pair) for pair in pairs)))
                     if not told and not pairs:
                         at = end
@@ -638,6 +743,8 @@ class Reader:
             one = self._record.things[id]
             for start, end, own in self._clusters([at for at, some in held.items() if id in some], reading):
                 stems = {reading.tokens[at].stem for at in own}
+                if stems <= self._record.words.counting:
+                    continue
                 weight = sum(map(self._weight, stems))
                 share = weight / (sum(map(self._weight, self._stems[id])) or 1.0)
                 typed = self._is_beside(one.type, start, end, reading)
@@ -704,11 +811,11 @@ class Reader:
             edge = self._edge_before(spans, index)
             for said in span.of("period"):
                 first, last = _named_period(said, today)
-                reading.periods.append(_edged(edge, Period(first, last, said)))
+                reading.periods.append(_edged(edge, Period(first, last, said, span.start)))
             for said in span.of("weekday"):
                 ahead = (int(said) - today.weekday()) % 7
                 day = today + timedelta(days=ahead)
-                reading.periods.append(_edged(edge, Period(day, day, said)))
+                reading.periods.append(_edged(edge, Period(day, day, said, span.start)))
             for said in span.of("month"):
                 self._read_month(reading, int(said), span, edge, taken)
         for match in re.finditer(r"\b(\d{4})-(\d{2})-(\d{2})\b", reading.text):
@@ -720,7 +827,28 @@ class Reader:
             taken |= set(inside)
             before = [number for number, span in enumerate(spans) if inside and span.end <= inside[0]]
             edge = self._edge_before(spans, before[-1] + 1) if before else ""
-            reading.periods.append(_edged(edge, Period(day, day, match[0])))
+            reading.periods.append(_edged(edge, Period(day, day, match[0], inside[0] if inside else -1)))
+        self._join_days(reading)
+
+    def _join_days(self, reading: Reading) -> None:
+        """From one day to another is one period; the days of a week that is named are no more than the week."""
+        reaching = set(self._language.words.get("range_to", ()))
+        periods = sorted(reading.periods, key=lambda one: one.at)
+        for first, second in zip(periods, periods[1:], strict=False):
+            between = [token.folded for token in reading.tokens[first.at + 1 : second.at]]
+            if first.at < 0 or not reaching.intersection(between) or len(between) > _REACH:
+                continue
+            rest = [one for one in periods if one is not first and one is not second]
+            start, end = first.first or first.last, second.last or second.first
+            if start is None or end is None:
+                continue
+            if end < start:
+                end += timedelta(days=7)
+            weekly = {first.said, second.said} <= {str(day) for day in range(7)} and rest
+            reading.periods = rest if weekly else [*rest, Period(start, end, first.said, first.at)]
+            for one in (first, second):
+                reading.absorbed |= {one.at}
+            return
 
     def _edge_before(self, spans: Sequence[Span], index: int) -> str:
         before = spans[index - 1] if index else None
@@ -741,46 +869,51 @@ class Reader:
         except ValueError:
             return
         last = first if day else (first.replace(day=28) + timedelta(days=4)).replace(day=1) - timedelta(days=1)
-        reading.periods.append(_edged(edge, Period(first, last, span.of("month")[0])))
+        reading.periods.append(_edged(edge, Period(first, last, span.of("month")[0], span.start)))
 
     def _read_figures(self, reading: Reading, taken: set[int]) -> None:
-        for at, token in enumerate(reading.tokens):
-            value = _figure(token, reading)
-            if value is None or (at in taken and not token.folded.isalpha() and token.folded.isdigit()):
+        named = {at for one in reading.named for at in range(one.start, one.end)}
+        spans = list(reading.spans)
+        at = 0
+        while at < len(reading.tokens):
+            end, value = _figure(at, reading)
+            start, at = at, max(end, at + 1)
+            whole = all(reading.tokens[one].folded.isdigit() for one in range(start, end))
+            if value is None or start in named or (start in taken and whole):
                 continue
-            if (
-                token.folded.isdigit()
-                and re.fullmatch(r"(19|20)\d\d", token.folded)
-                and not reading.periods
-                and not _has_unit(reading, at)
-            ):
-                taken.add(at)
+            token = reading.tokens[start]
+            if re.fullmatch(r"(19|20)\d\d", token.folded) and not reading.periods and not _has_unit(reading, start):
+                taken.add(start)
                 year = int(token.folded)
-                edge = next((span.of("edge")[0] for span in reading.spans if span.end == at and span.of("edge")), "")
+                edge = next((span.of("edge")[0] for span in spans if span.end == start and span.of("edge")), "")
                 edge = "" if edge == "within" else edge
-                reading.periods.append(_edged(edge, Period(date(year, 1, 1), date(year, 12, 31), token.text)))
+                reading.periods.append(_edged(edge, Period(date(year, 1, 1), date(year, 12, 31), token.text, start)))
                 continue
-            taken.add(at)
-            following = [span for span in reading.spans if at < span.start <= at + 2]
-            units = [unit for span in following for unit in span.of("unit")]
-            before = [span for span in reading.spans if span.end in (at, at - 1)]
-            if units and units[0] in ("day", "week", "month") and (edge := next((e for s in before for e in s.of("edge")), "")):
-                span = timedelta(days=value * {"day": 1, "week": 7, "month": 30}[units[0]])
-                today = self._record.today
-                past = any(e == "past" for s in before for e in s.of("edge")) and edge != "within"
-                reading.periods.append(Period(today - span, today, "") if past else Period(today, today + span, ""))
-                continue
-            if units and units[0] == "hour":
-                reading.hours = value
-            percent = any(t.folded in ("%", "percent") for t in reading.tokens[at + 1 : at + 3])
-            around = [*before, *(s for s in reading.spans if at < s.start <= at + 2)]
-            sign = next((one for span in around for one in span.of("than")), "") or _sign_before(reading, at)
-            if sign:
-                reading.bounds.append(
-                    Bound({"more": ">", "less": "<", "least": ">=", "most": "<=", "exactly": "="}[sign], value, percent)
-                )
-            else:
-                reading.figures.append(value)
+            percent = any(t.folded in ("%", "percent") for t in reading.tokens[end : end + 2])
+            shares = range(end, end + 2) if percent else range(end, end)
+            taken |= {*range(start, end), *(one for one in shares if reading.tokens[one : one + 1])}
+            reading.spans.append(Span(start, end, (Sense("figure", str(value)),)))
+            self._read_figure(reading, spans, start, end - 1, value, percent)
+
+    def _read_figure(self, reading: Reading, spans: Sequence[Span], start: int, last: int, value: float, percent: bool) -> None:
+        units = [unit for span in spans if last < span.start <= last + 2 for unit in span.of("unit")]
+        before = [span for span in spans if span.end in (start, start - 1)]
+        if units and units[0] in ("day", "week", "month", "year") and (edge := next((e for s in before for e in s.of("edge")), "")):
+            span = timedelta(days=value * {"day": 1, "week": 7, "month": 30.5, "year": 365}[units[0]])
+            today = self._record.today
+            past = any(e == "past" for s in before for e in s.of("edge")) and edge != "within"
+            reading.periods.append(Period(today - span, today, "", start) if past else Period(today, today + span, "", start))
+            return
+        if units and units[0] == "hour":
+            reading.hours = value
+        around = [*before, *(s for s in spans if last < s.start <= last + 2)]
+        sign = next((one for span in around for one in span.of("than")), "") or _sign_before(reading, start)
+        if sign:
+            reading.bounds.append(
+                Bound({"more": ">", "less": "<", "least": ">=", "most": "<=", "exactly": "="}[sign], value, percent)
+            )
+        else:
+            reading.figures.append(value)
 
 
 def _only(span: Span, kind: str) -> bool:
@@ -800,15 +933,27 @@ def _has_unit(reading: Reading, at: int) -> bool:
     return any(span.of("unit") for span in reading.spans if at < span.start <= at + 1)
 
 
-def _figure(token: Token, reading: Reading) -> float | None:
-    plain = re.sub(r"(?<=\d),(?=\d{3}\b)", "", token.folded)
-    if re.fullmatch(r"\d+(\.\d+)?", plain):
-        return float(plain)
-    senses = reading.record.words.language.phrases.get((token.stem,), ())
-    said = next((sense.value for sense in senses if sense.kind == "number"), None)
-    if said is None or token.folded == "one":
-        return None
-    return float(said)
+def _figure(at: int, reading: Reading) -> tuple[int, float | None]:
+    """Where a number that begins at a token ends, and the number: 3,000, three, twenty-five, three thousand."""
+    senses = reading.record.words.language.phrases
+    total: float | None = None
+    for place in range(at, len(reading.tokens)):
+        token = reading.tokens[place]
+        plain = re.sub(r"(?<=\d),(?=\d{3}\b)", "", token.folded)
+        said = senses.get((token.stem,), ())
+        number = next((float(sense.value) for sense in said if sense.kind == "number"), None)
+        scale = next((float(sense.value) for sense in said if sense.kind == "multiplier"), None)
+        if scale is not None:
+            total = (total or 1) * scale
+        elif total is None and re.fullmatch(r"\d+(\.\d+)?", plain):
+            total = float(plain)
+        elif number is not None and (total is None or (total % 10 == 0 and 20 <= total < 100 and 0 < number < 10)):
+            if total is None and token.folded in reading.record.words.language.words.get("articles", ()):
+                return at, None
+            total = (total or 0) + number
+        else:
+            return place, total
+    return len(reading.tokens), total
 
 
 def _named_period(said: str, today: date) -> tuple[date, date]:
@@ -840,9 +985,9 @@ def _named_period(said: str, today: date) -> tuple[date, date]:
 
 def _edged(edge: str, period: Period) -> Period:
     if edge == "earlier" and period.first is not None:
-        return Period(None, period.first - timedelta(days=1), period.said)
+        return replace(period, first=None, last=period.first - timedelta(days=1))
     if edge == "before":
-        return Period(None, period.last, period.said)
+        return replace(period, first=None)
     if edge == "after":
-        return Period(period.first, None, period.said)
+        return replace(period, last=None)
     return period
