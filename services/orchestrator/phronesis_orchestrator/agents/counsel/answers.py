@@ -109,6 +109,8 @@ _SHOWN = {
     "observation": ("value", "observed"),
 }
 """What a list tells of nodes of a type beside what was asked."""
+_OF_ONE = ("budget", "priority", "likelihood", "confidence", "roi", "date")
+"""What the greatest is one node by, and not a person by all that is theirs."""
 _USUAL = {"risk": "likelihood", "project": "budget", "insight": "confidence", "pattern": "confidence", "value": "priority"}
 """What the greatest of a type is by, where nothing is said."""
 _PLURALS = {
@@ -179,10 +181,12 @@ class Plans:
         record = self.record
         q = Query(scope=tuple(scope) if scope is not None else None)
         types = list(r.types)
+        r.cover("each_person")
         if types == ["human"] and (r.has("ask", "group") or (r.has("superlative") and r.has("ask", "who"))):
             types = ["task"]
-        if len(types) > 1 and "human" in types and r.people == [] and (r.has("ask", "group") or r.has("ask", "who")):
+        if len(types) > 1 and "human" in types and not r.has("ask", "lack") and not self._leads(r, "human"):
             types.remove("human")
+            r.cover("type", "human")
         q.types = tuple(types)
         q.layers = tuple(r.of("layer")) if not q.types else ()
         r.cover("type", *types)
@@ -211,6 +215,12 @@ class Plans:
         elif not r.named and not r.has("ask", "max", "min", "group") and len(q.conditions) == before:
             self._add_relation(q, r)
         return q
+
+    def _leads(self, r: Reading, type: str) -> bool:
+        """Whether a type is what is sought: the first that is said, behind a word that asks."""
+        at = r.at("type", type)
+        first = min(r.at("type", one) for one in r.types)
+        return at == first and any(span.end == at and span.of("ask") for span in r.spans)
 
     def _add(self, q: Query, r: Reading, said: str, holds: Callable[[Thing], bool], *kinds: str) -> None:
         """A condition, or its opposite where the words before it deny it."""
@@ -349,6 +359,7 @@ class Plans:
         sense = self._measured(r) or ("effort" if r.has("unit", "hour") else None)
         if sense is None or sense == "date":
             return
+        r.cover("even_odds")
         for kind in ("than", "figure", "unit"):
             r.cover(kind)
         r.cover("property", sense)
@@ -458,7 +469,9 @@ class Plans:
         measured = self._measured(r)
         if r.has("ask", "max", "min") and measured == "date":
             measured = None
-        if (r.has("ask", "group") and not r.has("ask", "rank")) or (r.has("ask", "who") and r.has("ask", "max", "min")):
+        each = r.has("each_person") and r.has("ask", "count", "sum", "mean")
+        who = r.has("ask", "who") and r.has("ask", "max", "min") and not r.has("superlative", *_OF_ONE)
+        if each or who or (r.has("ask", "group") and not r.has("ask", "rank")):
             if grouped := self._grouped(q, r, found, measured):
                 return grouped
         if r.has("ask", "max", "min") and (best := self._extreme(q, r, found, measured)):
@@ -496,7 +509,7 @@ class Plans:
             and r.has("property", "trigger", "response", "statement", "reasoning")
         )
         senses = [sense for sense in r.of("property") if sense != "status"]
-        senses += [sense for sense in ("owner",) if r.has("ask", "who")]
+        senses += [sense for sense in ("owner",) if r.has("ask", "who") or r.has("each_person")]
         senses += [sense for sense in ("due", "decided", "observed") if r.has("ask", "when") and sense not in senses]
         r.cover("property", *(sense for sense in senses if any(self.record.value(one, sense) is not None for one in found)))
         r.cover("ask", "who", "when", "full", "group")
@@ -638,7 +651,7 @@ class Plans:
         if many == 1 and len(ahead) == 1:
             number, one = ahead[0]
             rank = f"the {'lowest' if low else 'highest'} of {len(rated)} {q.said(len(rated), record)}"
-            return f"{cite(one)}: {self.told(sense, number)}, {rank}."
+            return f"{cite(one)}: {self.told(sense, number)}, {rank}.{self._whose(r, one)}"
         return paragraphs(
             f"{'Lowest' if low else 'Highest'} {spaced(sense)}:",
             self.listed(f"{cite(one)}: {self.told(sense, number)}" for number, one in ahead),
@@ -657,7 +670,16 @@ class Plans:
         r.cover("superlative", "date")
         r.cover("property", *_DATES)
         day, best = (min if low else max)(days, key=lambda row: row[0])
-        return f"{cite(best)}: {day}, the {'earliest' if low else 'latest'} of {len(days)} {q.said(len(days), self.record)}."
+        rank = f"the {'earliest' if low else 'latest'} of {len(days)} {q.said(len(days), self.record)}"
+        return f"{cite(best)}: {day}, {rank}.{self._whose(r, best)}"
+
+    def _whose(self, r: Reading, one: Thing) -> str:
+        """Its owner, where a question asks who."""
+        if not r.has("ask", "who"):
+            return ""
+        r.cover("ask", "who")
+        r.cover("property", "owner")
+        return f" Its owner: {joined(self.record.owners(one)) or 'not on record'}."
 
     def _is_past(self, r: Reading, day: date) -> bool:
         return r.has("edge", "within") and day < self.record.today
@@ -1225,7 +1247,9 @@ _ALIKE = 10
 """Rows of an answer about the shape of the graph."""
 
 
-async def ask_tool(desk: TurnTools, topic: str, id: str | None, type: str, ids: Sequence[str], record: Record) -> str:
+async def ask_tool(
+    desk: TurnTools, topic: str, id: str | None, type: str, ids: Sequence[str], record: Record, types: Sequence[str] = ()
+) -> str:
     """What one tool says of a topic; empty where the topic needs a node that is not named.
 
     Args:
@@ -1234,6 +1258,7 @@ async def ask_tool(desk: TurnTools, topic: str, id: str | None, type: str, ids: 
         type: its type.
         ids: every node that is named.
         record: what the turn read.
+        types: types of the nodes that are asked about; all where absent.
 
     Raises:
         NotOffered: the tool is not at hand.
@@ -1249,9 +1274,10 @@ async def ask_tool(desk: TurnTools, topic: str, id: str | None, type: str, ids: 
             return paragraphs(f"{len(rows)} topics:", listed(rows)) if rows else "There are no topics on record yet."
         case "drift" if id is None:
             drifted = (await desk.ask(DRIFT_TOOL, ReportDrift())).findings
+            drifted = tuple(one for one in drifted if not types or one.node.type in types)
             kinds = types_in_words(record, drifted)
             if not drifted:
-                return "No: no node has drifted; the meaning of none moved by more than the threshold."
+                return f"No: no {noun(types[0], 1) if len(types) == 1 else 'node'} has drifted; the meaning of none moved by more than the threshold."
             return paragraphs(
                 f"{len(drifted)} nodes drifted{kinds}:",
                 listed(f"{cite(one.node)} ({one.node.type}): by {one.drift:.2f}, last on {one.at.date()}" for one in drifted),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from phronesis_contracts.constitution.insight import RuleHit
 from phronesis_contracts.constitution.registry import Layer
 from phronesis_contracts.constitution.search import SEMANTIC_SEARCH_TOOL, SemanticSearch
 from phronesis_contracts.constitution.session import START_SESSION_TOOL, StartSession
+from phronesis_embedding.wordnet import WordNet, load_wordnet
 
 from ...models.reasoner import TurnContext
 from ...turns.execution import TurnRun
@@ -252,6 +254,8 @@ async def answer_by_rules(running: TurnRun, turn: TurnContext, desk: TurnTools) 
 
 _COMPARED = ("owner", "due", "budget", "effort", "spent", "priority", "roi", "confidence", "likelihood", "decided", "observed")
 """What nodes are compared by."""
+_ORDER = 3
+"""Words of the shortest message that orders something by a verb alone."""
 _FOLLOWED = 3
 """Earlier messages whose meaning a follow-up may rest on."""
 _ROW = re.compile(r"^- .*?\[([A-Za-z0-9][A-Za-z0-9_.:-]*)\]", re.M)
@@ -266,9 +270,12 @@ class Asked:
         self._reader = Reader(record)
         self._plans = Plans(record)
         self._scope: list[Thing] | None = None
+        self._words: WordNet | None = None
 
     async def answer(self) -> str:
         """What is said. Raises `NotOffered`, `NotFound` or another `ServiceError` of the tools."""
+        if self._record.words.language.name == "en":
+            self._words = await asyncio.to_thread(load_wordnet)
         r = self._followed()
         said = await self._answered(r)
         left = [] if r.closed else r.left()
@@ -329,8 +336,15 @@ class Asked:
     def _resolved(self, r: Reading, before: Reading, reply: str) -> Reading:
         rows = [one for id in dict.fromkeys(_ROW.findall(reply)) if (one := self._record.get(id))]
         cited = [one for id in dict.fromkeys(CITED.findall(reply)) if (one := self._record.get(id))]
-        if r.has("point", "many") and rows and not r.named:
+        each = r.has("ask", "group") and not (r.types or r.named or r.people or r.has("layer"))
+        if (r.has("point", "many") or each) and rows and not r.named:
             self._scope = rows
+            return r
+        own = {token.folded for token in r.tokens} & set(self._record.words.language.words.get("his", ()))
+        whose = before.people or [one.title for one in before.things if one.type in ("human", "ai")][:1]
+        if own and whose and not (r.people or r.named):
+            r.people = list(whose)
+            r.spans = [span for span in r.spans if not span.of("point")]
             return r
         carries = r.has("property") or r.has("ask") or r.has("relation") or r.has("status") or r.has("link")
         pointed = r.has("point", "one") and not r.named
@@ -386,20 +400,25 @@ class Asked:
     # Kinds of question
 
     async def _unable(self, r: Reading) -> str:
-        if r.has("allowed"):
-            return ""
-        first = next((span for span in r.spans if span.of("unable") or span.of("type") or span.of("ask")), None)
-        at = r.at("unable")
-        if (
-            at < 0
-            or first is None
-            or not first.of("unable")
-            or at > 4
-            or r.opening in ("who", "when", "why", "did", "what", "which")
-        ):
+        if r.has("allowed") or {"guardrail", "principle", "policy"} & set(r.types) or not self._is_order(r):
             return ""
         r.closed = True
         return f"I cannot do that: without a language model I only read the graph.{self._near(r)}"
+
+    def _is_order(self, r: Reading) -> bool:
+        """Whether a message asks for a deed: it begins with a verb that no question begins with."""
+        words, stop = self._record.words.language.words, self._record.words.stop
+        at = next((at for at, token in enumerate(r.tokens) if token.stem not in stop and token.folded not in stop), -1)
+        if at < 0 or r.opening in ("who", "when", "why", "did", "what", "which"):
+            return False
+        if r.at("unable") == at:
+            return True
+        first = r.tokens[at]
+        spanned = any(span.start <= at < span.end and span.senses for span in r.spans)
+        asking = {*words.get("asking", ()), *words.get("verbs_of_being", ())}
+        if at or spanned or first.folded in asking or "?" in r.text.split(r.tokens[-1].text)[0] or len(r.tokens) < _ORDER:
+            return False
+        return self._words is not None and self._words.is_verb(first.folded) and first.folded == self._words.plain(first.folded)
 
     async def _by_tools(self, r: Reading) -> str:
         desk, kind = self._desk, self._question.kind
@@ -447,7 +466,10 @@ class Asked:
                 thing.type if thing else "",
                 [one.id for one in r.things],
                 self._record,
+                r.types,
             ):
+                if topic == "drift":
+                    r.cover("type")
                 r.cover("talk_of_tools", topic)
                 r.cover("period", "lately")
                 r.cover_named()
@@ -534,6 +556,8 @@ class Asked:
                 asked = joined([cite(each) for each in same[:4]])
                 r.closed = True
                 return f"Which one do you mean: {asked}?" if r.has("property") or r.has("ask", "who", "when", "why") else ""
+        one = self._having(r, one)
+        named = r.named[0]
         strong = [sense for sense in r.of("relation") if sense != "part"]
         if r.types == (one.type,) and not strong and not r.has("link") and self._is_itself(r, named):
             r.absorbed |= {at for span in r.spans if span.of("type") for at in range(span.start, span.end)}
@@ -555,7 +579,7 @@ class Asked:
                 or r.has("property", "value", "observed", "current")
                 or r.has("ask", "max", "min", "mean", "count", "list")
             )
-            and not r.types
+            and set(r.types) <= {"metric", "observation"}
             and "measure" not in strong
         ):
             return self._measured(one, r)
@@ -640,12 +664,33 @@ class Asked:
         r.cover("status", *(["todo", "in_progress", "done", "open"] if set(senses) & {"status", "due"} else []))
         r.cover("ask", "sum", *(["overdue"] if "due" in senses else []))
         r.cover("superlative", *senses)
+        if set(senses) & {"effort", "budget", "spent", "value", "priority"}:
+            r.cover("ask", "count")
+            r.cover("unit")
         return self._owned(one, senses)
 
     def _cover_strategies(self, r: Reading) -> None:
         r.cover("type", "strategy", "initiative", "goal")
         r.cover("relation", "up", "support", "part", "lead")
         r.cover_named()
+
+    def _having(self, r: Reading, one: Thing) -> Thing:
+        """The node that is meant: of those whose titles have the words as well, the only one that has what is asked."""
+        named = r.named[0]
+        wanted = list(r.of("property")) or (["reasoning"] if r.has("ask", "why") else [])
+        if named.whole or not wanted or any(self._record.value(one, sense) is not None for sense in wanted):
+            return one
+        stems = {token.stem for token in r.tokens[named.start : named.end]} - self._record.words.stop
+        key = self._record.words.language.key
+        others = [
+            each
+            for each in self._record
+            if each is not one and stems <= set(key(each.title)) and self._record.value(each, wanted[0]) is not None
+        ]
+        if len(others) != 1 or not stems:
+            return one
+        r.named[0] = replace(named, thing=others[0], others=())
+        return others[0]
 
     def _person(self, one: Thing) -> str:
         owned = [each for each in self._record if one.title in self._record.owners(each)]
@@ -804,6 +849,9 @@ class Asked:
         r.cover("talk_of_tools", "progress", "evolution", "drift")
         r.cover("property", "value", "observed", "current", "unit")
         r.cover("type", "metric", "observation")
+        r.cover("superlative", "date")
+        r.cover("ask", "max", "min")
+        r.cover_words("last", "first", "next")
         r.cover("ask", "count", "list", "when", "mean" if r.has("ask", "mean") else "count")
         r.cover("relation", "measure", "part")
         for kind in ("period", "month", "edge"):

@@ -485,7 +485,7 @@ class Reading:
         spanned = {at for span in self.spans for at in range(span.start, span.end)} | inside
         for at, token in enumerate(self.tokens):
             light = token.folded not in weighty and not token.folded.endswith("n't") and token.text not in self.unknown
-            if not light and at not in covered | spanned:
+            if not light and at not in covered | spanned and token.folded not in _PERCENT:
                 missing[at] = range(at, at + 1)
         return [
             self.text[self.tokens[part[0]].start : self.tokens[part[-1]].end]
@@ -498,7 +498,8 @@ class Reading:
         return self.tokens[0].folded if self.tokens else ""
 
 
-_BARE = frozenset({"stop", "weighty", "negation", "except", "multiplier"})
+_PERCENT = ("%", "percent")
+_BARE = frozenset({"stop", "weighty", "negation", "except", "multiplier", "range_to", "articles", "verb_months", "asking", "his"})
 """Kinds of words that are no senses of their own."""
 _ASIDE = frozenset({"list", "describe", "exists", "name_of"})
 """Senses of asking that any answer meets."""
@@ -506,13 +507,15 @@ _DEMANDS = frozenset(
     {
         *("type", "layer", "status", "property", "relation", "link", "person", "pair", "superlative", "loss", "gain", "share"),
         *("remainder", "level", "period", "weekday", "month", "than", "talk_of_tools", "by_layer", "count_up", "precedent"),
-        *("allowed", "figure"),
+        *("allowed", "figure", "each_person", "even_odds"),
     }
 )
 """Kinds of senses that an answer has to account for."""
 
 
 def _is_demand(sense: Sense) -> bool:
+    if (sense.kind, sense.value) == ("relation", "part"):
+        return False  # in, of, for: what they join is accounted for by itself
     return sense.kind in _DEMANDS or (sense.kind == "ask" and sense.value not in _ASIDE)
 
 
@@ -605,6 +608,7 @@ class Reader:
         self._read_figures(reading, taken)
         self._absorb(reading)
         self._settle(reading)
+        self._read_returns(reading)
         said = [token for at, token in enumerate(reading.tokens) if at not in taken and self._is_content(token)]
         said += [token for span in reading.spans if _only(span, "unable") for token in reading.tokens[span.start : span.end]]
         strong = [one for one in reading.named if not self._is_weak(one, reading)]
@@ -615,6 +619,20 @@ class Reader:
             said += [token for one in weak for token in reading.tokens[one.start : one.end]]
         reading.unknown = [token.text for token in said]
         return reading
+
+    def _read_returns(self, reading: Reading) -> None:
+        """What costs more than it brings in is a loss, and what costs less a gain; more likely than not is beyond a half."""
+        than = next((span for span in reading.spans if span.of("than")), None)
+        earned = next((span for span in reading.spans if span.of("earn")), None)
+        cost = next((span for span in reading.spans if "budget" in span.of("property")), None)
+        if than is not None and earned is not None and cost is not None and cost.start < than.start < earned.start:
+            sense = Sense("loss" if than.of("than")[0] == "more" else "gain", "")
+            inside = range(cost.start, earned.end)
+            reading.spans = [span for span in reading.spans if span.start not in inside]
+            reading.spans.append(Span(cost.start, earned.end, (sense,)))
+        for span in reading.spans:
+            if span.of("even_odds"):
+                reading.bounds.append(Bound("<" if _is_fewer(reading, span.start) else ">", 0.5))
 
     def _is_weak(self, one: Named, reading: Reading) -> bool:
         """Whether one common word is all that speaks for a node, beside words that nothing explains."""
@@ -669,7 +687,7 @@ class Reader:
             swapped = sorted(form) == letters
             if not swapped and (form[0] != word[0] or not most):
                 continue
-            away = OSA.distance(word, form, score_cutoff=max(1, most))
+            away = min(OSA.distance(one, form, score_cutoff=max(1, most)) for one in (word, token.stem))
             if away <= max(1, most):
                 near.append((away, not swapped, stem not in self._stop, form, stem))
         _, _, _, form, stem = min(near, default=(0, False, False, word, token.stem))
@@ -816,7 +834,7 @@ class Reader:
                 ahead = (int(said) - today.weekday()) % 7
                 day = today + timedelta(days=ahead)
                 reading.periods.append(_edged(edge, Period(day, day, said, span.start)))
-            for said in span.of("month"):
+            for said in span.of("month") if not self._is_verb_month(reading, span) else ():
                 self._read_month(reading, int(said), span, edge, taken)
         for match in re.finditer(r"\b(\d{4})-(\d{2})-(\d{2})\b", reading.text):
             try:
@@ -829,6 +847,18 @@ class Reader:
             edge = self._edge_before(spans, before[-1] + 1) if before else ""
             reading.periods.append(_edged(edge, Period(day, day, match[0], inside[0] if inside else -1)))
         self._join_days(reading)
+
+    def _is_verb_month(self, reading: Reading, span: Span) -> bool:
+        """Whether a word that may be a month is a verb here: no day, year or edge stands beside it."""
+        token = reading.tokens[span.start]
+        if token.folded not in self._language.words.get("verb_months", ()):
+            return False
+        beside = [*reading.tokens[max(0, span.start - 1) : span.start], *reading.tokens[span.end : span.end + 1]]
+        prepositions = {"of", *self._language.words.get("edge.within", ()), *self._language.words.get("edge.before", ())}
+        if any(one.folded[0].isdigit() or one.folded in prepositions for one in beside):
+            return False
+        reading.absorbed |= {span.start}
+        return True
 
     def _join_days(self, reading: Reading) -> None:
         """From one day to another is one period; the days of a week that is named are no more than the week."""
@@ -889,7 +919,7 @@ class Reader:
                 edge = "" if edge == "within" else edge
                 reading.periods.append(_edged(edge, Period(date(year, 1, 1), date(year, 12, 31), token.text, start)))
                 continue
-            percent = any(t.folded in ("%", "percent") for t in reading.tokens[end : end + 2])
+            percent = any(t.folded in _PERCENT for t in reading.tokens[end : end + 2])
             shares = range(end, end + 2) if percent else range(end, end)
             taken |= {*range(start, end), *(one for one in shares if reading.tokens[one : one + 1])}
             reading.spans.append(Span(start, end, (Sense("figure", str(value)),)))
@@ -927,6 +957,11 @@ def _sign_before(reading: Reading, at: int) -> str:
     if not any(word in phrases.get("then_than", ()) for word in before):
         return ""
     return "less" if any(word in phrases.get("fewer", ()) for word in before) else "more"
+
+
+def _is_fewer(reading: Reading, at: int) -> bool:
+    fewer = reading.record.words.language.words.get("fewer", ())
+    return any(token.folded in fewer for token in reading.tokens[max(0, at - 3) : at])
 
 
 def _has_unit(reading: Reading, at: int) -> bool:
