@@ -182,6 +182,10 @@ class Plans:
         q = Query(scope=tuple(scope) if scope is not None else None)
         types = list(r.types)
         r.cover("each_person")
+        at_work = r.has("status", *OPEN, "open", "done") or r.has("ask", "overdue")
+        if types == ["human"] and at_work and not r.has("ask", "lack"):
+            r.cover("type", "human")
+            types = ["task"]
         if types == ["human"] and (r.has("ask", "group") or (r.has("superlative") and r.has("ask", "who"))):
             types = ["task"]
         if len(types) > 1 and "human" in types and not r.has("ask", "lack") and not self._leads(r, "human"):
@@ -511,6 +515,7 @@ class Plans:
         senses = [sense for sense in r.of("property") if sense != "status"]
         senses += [sense for sense in ("owner",) if r.has("ask", "who") or r.has("each_person")]
         senses += [sense for sense in ("due", "decided", "observed") if r.has("ask", "when") and sense not in senses]
+        senses += ["reasoning"] if r.has("ask", "why") and "reasoning" not in senses else []
         r.cover("property", *(sense for sense in senses if any(self.record.value(one, sense) is not None for one in found)))
         r.cover("ask", "who", "when", "full", "group")
         if any("reasoning" in one.fields or "rationale" in one.fields for one in found) and "reasoning" in senses:
@@ -951,7 +956,8 @@ class Plans:
                 return self.say_set(q, r)
         if not things:
             none = q.said(1, self.record) if r.types else "node"
-            return f"There is no {none} on record that is joined so ({self._verb(sense)}) to {cite(one)}."
+            said = f"There is no {none} on record that is joined so ({self._verb(sense)}) to {cite(one)}."
+            return f"{said}{self._spoken_of(one, r.types)}"
         r.cover("ask", "who", "group")
         r.cover("property", *r.of("property"))
         if sense in ("joined", "indirect") or (len({link.type for link, _ in pairs}) == 1 and r.types):
@@ -964,6 +970,19 @@ class Plans:
         return paragraphs(
             f"{len(things)} {what} for {cite(one)}:", self.listed(self.say_link(link, one, other) for link, other in pairs)
         )
+
+    def _spoken_of(self, one: Thing, types: Sequence[str]) -> str:
+        """Nodes of types whose titles stand, in other words, in what a node says of itself."""
+        language, stop = self.record.words.language, self.record.words.stop
+        text = str(one.fields.get("description") or one.fields.get("summary") or "")
+        said = set(language.key(text)) - stop
+        others = [
+            other
+            for other in self.record
+            if other is not one and (not types or other.type in types) and (key := set(language.key(other.title)) - stop)
+            if len(key) > 1 and key <= said
+        ]
+        return f" Its description speaks of {joined([cite(other) for other in others])}: {text}" if others else ""
 
     def _verb(self, sense: str) -> str:
         return {

@@ -254,6 +254,21 @@ async def answer_by_rules(running: TurnRun, turn: TurnContext, desk: TurnTools) 
 
 _COMPARED = ("owner", "due", "budget", "effort", "spent", "priority", "roi", "confidence", "likelihood", "decided", "observed")
 """What nodes are compared by."""
+_MEANT = 0.5
+"""The share of a title's weight that a message must have for an answer about that node to be of use in part."""
+_PUZZLING = 2
+"""Words that nothing explains, beyond which a part of an answer is no help."""
+_RULES = frozenset({"guardrail", "principle", "policy"})
+_OWN = frozenset({"type", "ask", "property", "point", "more", "verbs_of_being", "proposal", "allowed", "person"})
+"""Kinds of senses that say what is asked, and describe nothing."""
+_SPOKEN = 1.0
+"""How much of a description a rule has to speak of."""
+_CLOSE = 0.75
+"""The share of the best rating that others must stay below for one rule to be meant."""
+_LIKE_RATE = 0.6
+_SURE = 0.9
+_PRECISE = 2
+"""Words of a name beyond which it is that of no other node."""
 _ORDER = 3
 """Words of the shortest message that orders something by a verb alone."""
 _FOLLOWED = 3
@@ -274,9 +289,10 @@ class Asked:
 
     async def answer(self) -> str:
         """What is said. Raises `NotOffered`, `NotFound` or another `ServiceError` of the tools."""
-        if self._record.words.language.name == "en":
-            self._words = await asyncio.to_thread(load_wordnet)
         r = self._followed()
+        if r.unknown and self._record.words.language.name == "en":
+            self._words = await asyncio.to_thread(load_wordnet)
+            r = self._followed()
         said = await self._answered(r)
         left = [] if r.closed else r.left()
         return self._in_part(r, left, said) if said and left else said
@@ -284,7 +300,8 @@ class Asked:
     def _in_part(self, r: Reading, left: Sequence[str], said: str) -> str:
         """An answer that leaves words of the question out: refused, with what can be told instead."""
         words = joined([f"“{word}”" for word in left])
-        if r.unknown and not (r.named and r.named[0].whole and len(r.unknown) == 1):
+        clear = r.named and (r.named[0].typed or r.named[0].share >= _MEANT)
+        if r.unknown and not (clear and len(r.unknown) <= _PUZZLING):
             return self._lacking(r, None)
         return paragraphs(f"I cannot take {words} into account here. I can tell you this, which leaves it out:", said)
 
@@ -292,7 +309,7 @@ class Asked:
         if r.has("meta") and not r.named and not r.types:
             r.closed = True
             return f"{_phrase(self._turn, 'cannot')}{self._near(r)}"
-        for step in (self._unable, self._compared, self._by_tools, self._rules):
+        for step in (self._unable, self._compared, self._by_tools, self._rules, self._by_text):
             if said := await step(r):
                 return said
         if r.people and not (r.types or r.named or r.has("property") or r.periods or r.has("status") or r.unknown):
@@ -325,10 +342,10 @@ class Asked:
         before: Reading | None = None
         for at in users:
             reply = past[at + 1].text if at + 1 < len(past) and past[at + 1].role != "user" else ""
-            said = self._reader.read(past[at].text)
+            said = self._reader.read(past[at].text, self._words)
             before = self._resolved(said, before, self._reply) if before else said
             self._reply, self._scope = reply, None
-        r = self._reader.read(self._question.text)
+        r = self._reader.read(self._question.text, self._words)
         return self._resolved(r, before, self._reply) if before is not None else r
 
     _reply = ""
@@ -513,6 +530,52 @@ class Asked:
             return "No guardrail or principle on record speaks of that."
         return paragraphs(said, *(self._plans.in_full(one) for one in more))
 
+    async def _by_text(self, r: Reading) -> str:
+        """Rules that speak of what a message describes, where it names none of them by its title."""
+        if not set(r.types) & _RULES or not r.unknown or any(one.thing.type in _RULES for one in r.named):
+            return ""
+        if r.people or r.has("ask", "count", "lack") or r.has("relation", "enforce"):
+            return ""
+        rated = self._rated([one for one in self._record if one.type in r.types and one.type in _RULES], r)
+        best = max((rate for rate, _ in rated), default=0.0)
+        found = [one for rate, one in rated if rate >= _CLOSE * best][:3]
+        if best < _SPOKEN or (len(found) > 1 and not self._many(r)):
+            return ""
+        r.closed = True
+        return paragraphs("What comes nearest to that:", *(self._plans.in_full(one) for one in found))
+
+    def _many(self, r: Reading) -> bool:
+        """Whether a message asks for several of a type."""
+        plural = tuple(self._record.words.language.words.get("plural", ())) or ("\0",)
+        return any(r.tokens[span.end - 1].folded.endswith(plural) for span in r.spans if span.of("type"))
+
+    def _rated(self, things: Sequence[Thing], r: Reading) -> list[tuple[float, Thing]]:
+        """Nodes with how much of what a message describes stands in their texts, the most first."""
+        own = {at for span in r.spans if set(map(_kind, span.senses)) & _OWN for at in range(span.start, span.end)}
+        said = {t.stem: t.folded for at, t in enumerate(r.tokens) if at not in own and t.stem not in self._record.words.stop}
+        language = self._record.words.language
+        texts = {one.id: {t.stem: t.folded for t in language.tokens(one.text[:1_000])} for one in things}
+        rated = []
+        for one in things:
+            rate = 0.0
+            for stem, word in said.items():
+                holding = sum(1 for text in texts.values() if stem in text)
+                if stem in texts[one.id]:
+                    rate += 1.0 if holding == 1 else 1.0 / holding
+                elif holding == 0 and any(self._is_like(word, other) for other in texts[one.id].values()):
+                    rate += _LIKE_RATE
+            if rate:
+                rated.append((rate, one))
+        return sorted(rated, key=lambda row: -row[0])
+
+    def _is_like(self, word: str, other: str) -> bool:
+        words = self._words
+        if words is None or len(word) < 3 or len(other) < 3:
+            return False
+        if words.is_a(word, other) > _SURE or words.are_synonyms(word, other, 2):
+            return True
+        return bool((words.derived(word) | {words.plain(word)}) & (words.derived(other) | {words.plain(other)}))
+
     def _touching(self, r: Reading) -> list[Thing]:
         words = {token.stem for token in r.tokens} - self._record.words.stop
         rated = []
@@ -529,6 +592,8 @@ class Asked:
         if len(r.things) >= 2 and r.has("ask", "compare"):
             told = list(dict.fromkeys(r.things))[:4]
             r.cover_named(*told)
+            r.cover("type", "human")
+            r.cover("figure")
             r.cover("ask", "compare", "who", "when", "group", "max", "min")
             r.cover("property", *_COMPARED)
             r.cover("superlative")
@@ -678,7 +743,7 @@ class Asked:
         """The node that is meant: of those whose titles have the words as well, the only one that has what is asked."""
         named = r.named[0]
         wanted = list(r.of("property")) or (["reasoning"] if r.has("ask", "why") else [])
-        if named.whole or not wanted or any(self._record.value(one, sense) is not None for sense in wanted):
+        if named.end - named.start > _PRECISE or not wanted or any(self._record.value(one, sense) is not None for sense in wanted):
             return one
         stems = {token.stem for token in r.tokens[named.start : named.end]} - self._record.words.stop
         key = self._record.words.language.key
@@ -931,7 +996,7 @@ class Asked:
         """Types where none is said: those that have what is asked, tasks first."""
         record = self._record
         wanted = [sense for sense in r.of("property") if sense != "status"]
-        if r.has("loss", "gain") or "roi" in wanted or "decided" in wanted:
+        if r.has("loss") or r.has("gain") or "roi" in wanted or "decided" in wanted:
             types = ["decision"]
         elif r.values and not r.people:
             types = sorted({one.type for one in record if any(one.fields.get(name) == value for name, value in r.values)})
@@ -1007,9 +1072,20 @@ class Asked:
             return await purpose(self._desk, found.node) if found.node else _unnamed(found)
         if said := self._with_words(r):
             return said
+        if said := self._faintly(r):
+            return said
         asks = "?" in self._question.text or r.opening in self._plans.being or bool(r.of("ask"))
         lead = f"I cannot answer that from the record.{self._near(r)}" if asks else ""
         return paragraphs(lead, await _searched(self._desk, self._question), _phrase(self._turn, "cannot"))
+
+    def _faintly(self, r: Reading) -> str:
+        """What is asked of a node that one word may mean, where it alone has that word and what is asked."""
+        senses = [*r.of("property"), *(["reasoning"] if r.has("ask", "why") else []), *(["owner"] if r.has("ask", "who") else [])]
+        having = [one.thing for one in r.faint if senses and self._record.value(one.thing, senses[0]) is not None]
+        if len(having) != 1 or r.faint[0].others:
+            return ""
+        words = joined([f"“{word}”" for word in r.unknown])
+        return f"I cannot tell for sure what {words} means. If it is this: {self._owned(having[0], senses)}"
 
     def _with_words(self, r: Reading) -> str:
         """Nodes whose texts have every word that carries sense; people first where a question asks who."""
@@ -1027,6 +1103,10 @@ class Asked:
             f"{len(found)} on record:",
             self._plans.listed(f"{cite(one)} ({noun(one.type, 1)}){self._plans._gist(one)}" for one in found),
         )
+
+
+def _kind(sense: Sense) -> str:
+    return sense.kind
 
 
 def _window(r: Reading, today: date) -> tuple[date, date] | None:

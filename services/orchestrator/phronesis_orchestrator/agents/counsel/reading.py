@@ -29,6 +29,7 @@ from phronesis_contracts.constitution.paths import SUBGRAPH_TOOL, Subgraph
 from phronesis_contracts.constitution.registry import TYPES, Kind, Layer, TaskStatus
 from phronesis_contracts.constitution.session import GET_CALENDAR_TOOL, START_SESSION_TOOL, StartSession
 from phronesis_contracts.constitution.values import ConstitutionNode
+from phronesis_embedding.wordnet import WordNet
 
 from ...understanding.language import Language, Sense, Token, detect, fold, parse
 from .tools import NotOffered, TurnTools
@@ -89,10 +90,15 @@ class Vocabulary:
     """Stems that carry no sense of their own."""
     forms: Mapping[str, str]
     """Words as the phrases spell them, with their stems."""
+    senses: Mapping[str, str]
+    """Single words that name a type, a property, a status or a relationship, with their stems."""
     counting: frozenset[str]
     """Stems of numbers, units and times, which name no node by themselves."""
 
 
+_WIDE = ("type", "property", "status", "relation", "superlative")
+_SENSES = 3
+"""The commonest senses of two words in which one may stand for the other."""
 _COUNTING = frozenset({"number", "multiplier", "unit", "period", "weekday", "month"})
 
 
@@ -116,6 +122,12 @@ def vocabularies() -> Mapping[str, Vocabulary]:
             frozenset(one.strip() for one in data["against"].split("|")),
             frozenset(stop),
             {token.folded: token.stem for token in tokens if token.folded.isalpha() and len(token.folded) >= 3},
+            {
+                phrase: language.stem(phrase)
+                for name, phrases in language.words.items()
+                for phrase in phrases
+                if name.partition(".")[0] in _WIDE and phrase.isalpha() and language.stem(phrase) not in stop
+            },
             frozenset(stem for key in counted for stem in key),
         )
     return found
@@ -403,6 +415,8 @@ class Reading:
     hours: float | None = None
     unknown: list[str] = field(default_factory=list)
     """Words that nothing explains."""
+    faint: tuple[Named, ...] = ()
+    """Nodes that one of those words may name."""
     absorbed: set[int] = field(default_factory=set)
     """Tokens of type names that only say what a named node is."""
     covered: set[int] = field(default_factory=set)
@@ -543,12 +557,14 @@ class Reader:
         self._own_words |= {stem for key in (*self._people, *self._values) for stem in key}
         self._extra = self._tenant_phrases()
         self._own_words |= {stem for key in self._extra for stem in key}
+        self._titled: dict[str, str] = {}
         self._forms = self._known_forms()
 
     def _known_forms(self) -> dict[str, str]:
         """Words that are known as they are written, with their stems."""
         tokens = [token for one in self._record for token in self._language.tokens(one.title)]
         titled = {token.folded: token.stem for token in tokens if token.folded.isalpha() and len(token.folded) >= 3}
+        self._titled = {form: stem for form, stem in titled.items() if stem not in self._stop}
         return {**self._record.words.forms, **titled}
 
     def _key(self, text: str) -> tuple[str, ...]:
@@ -598,10 +614,38 @@ class Reader:
             found.setdefault(tuple(stem for stem in key if stem not in self._stop) or key, (Sense("link", type),))
         return found
 
-    def read(self, text: str) -> Reading:
-        """What the words of a message name."""
-        reading = Reading(text, self._record)
-        reading.tokens = tuple(self._mended(token) for token in self._language.tokens(text))
+    def read(self, text: str, words: WordNet | None = None) -> Reading:
+        """What the words of a message name.
+
+        Args:
+            text: the message.
+            words: where words are looked up that nothing explains; those that mean the same are read in their place.
+        """
+        tokens = tuple(self._mended(token) for token in self._language.tokens(text))
+        reading = self._read(text, tokens)
+        if words is None or not reading.unknown:
+            return reading
+        alike = {token: self._alike(token, words) for token in tokens if token.text in reading.unknown}
+        if not any(alike.values()):
+            return reading
+        widened = self._read(text, tuple(alike.get(token) or token for token in tokens))
+        return widened if len(widened.unknown) < len(reading.unknown) else reading
+
+    def _alike(self, token: Token, words: WordNet) -> Token | None:
+        """The one word of the record or of the phrases that means the same; `None` where there is none, or are several."""
+        if len(token.folded) < 3 or not token.folded.isalpha():
+            return None
+        forms = words.forms(token.folded)
+        for known in (self._titled, self._record.words.senses):
+            same = {stem: form for form, stem in known.items() if forms & words.forms(form) - {"a", "i"}}
+            found = same or {stem: form for form, stem in known.items() if words.are_synonyms(token.folded, form, _SENSES)}
+            if len(found) == 1:
+                stem, form = next(iter(found.items()))
+                return replace(token, stem=stem, folded=form)
+        return None
+
+    def _read(self, text: str, tokens: tuple[Token, ...]) -> Reading:
+        reading = Reading(text, self._record, tokens)
         taken = self._read_word_for_word(reading)
         self._read_parts(reading, taken)
         self._read_days(reading, taken)
@@ -616,6 +660,7 @@ class Reader:
         if said:
             weak = [one for one in reading.named if self._is_weak(one, reading)]
             reading.named = [one for one in reading.named if one not in weak]
+            reading.faint = tuple(weak)
             said += [token for one in weak for token in reading.tokens[one.start : one.end]]
         reading.unknown = [token.text for token in said]
         return reading
@@ -671,6 +716,8 @@ class Reader:
                 reading.spans[at] = replace(span, senses=kept)
 
     def _is_content(self, token: Token) -> bool:
+        if token.folded.endswith("n't"):
+            return False  # what it denies is accounted for by itself
         return token.stem not in self._stop and token.folded not in self._stop and token.folded[0].isalnum()
 
     def _mended(self, token: Token) -> Token:
@@ -922,6 +969,8 @@ class Reader:
             percent = any(t.folded in _PERCENT for t in reading.tokens[end : end + 2])
             shares = range(end, end + 2) if percent else range(end, end)
             taken |= {*range(start, end), *(one for one in shares if reading.tokens[one : one + 1])}
+            if percent:
+                reading.spans = [span for span in reading.spans if reading.tokens[span.start].folded not in _PERCENT]
             reading.spans.append(Span(start, end, (Sense("figure", str(value)),)))
             self._read_figure(reading, spans, start, end - 1, value, percent)
 
