@@ -181,7 +181,7 @@ class Plans:
         record = self.record
         q = Query(scope=tuple(scope) if scope is not None else None)
         types = list(r.types)
-        r.cover("each_person")
+        r.cover_all("each_person")
         at_work = r.has("status", *OPEN, "open", "done") or r.has("ask", "overdue")
         if types == ["human"] and at_work and not r.has("ask", "lack"):
             r.cover("type", "human")
@@ -198,6 +198,8 @@ class Plans:
         status = r.of("status")
         if r.people and not (types == ["human"]):
             self._add_people(q, r)
+        if r.spared:
+            self._add_spared(q, r)
         if r.has("ask", "overdue"):
             r.cover("ask", "overdue")
             r.cover("status", *OPEN, "open", "done")  # what is late is not done, however it is said
@@ -231,7 +233,7 @@ class Plans:
         span = next((span for kind in kinds for span in r.spans if span.of(kind) and span.start not in r.absorbed), None)
         denied = r.denied(span.start) if span is not None else -1
         for kind in kinds:
-            r.cover(kind)
+            r.cover_all(kind)
         if denied >= 0:
             r.covered.add(denied)
             q.conditions.append((f"not {said}", lambda one: not holds(one)))
@@ -244,9 +246,16 @@ class Plans:
         r.cover("relation", "lead")
         self._add(q, r, f"of {joined(r.people)}", lambda one: bool(people & set(record.owners(one))), "person")
 
+    def _add_spared(self, q: Query, r: Reading) -> None:
+        spared = [one for each in r.spared for one in (each.thing, *each.others)]
+        said = [" ".join(token.text for token in r.tokens[each.start : each.end]) for each in r.spared]
+        for each in r.spared:
+            r.covered |= set(range(each.start, each.end))
+        q.conditions.append((f"other than “{joined(said)}”", lambda one: one not in spared))
+
     def _add_priority(self, q: Query, r: Reading, level: float) -> None:
         r.cover("property", "priority")
-        r.cover("figure")
+        r.cover_all("figure")
         holds = lambda one: number_of(self.record.value(one, "priority")) == level  # noqa: E731
         self._add(q, r, f"of priority {figure(level)}", holds, "level")
 
@@ -282,7 +291,7 @@ class Plans:
 
         q.types = (types[0],)
         r.cover("relation", *strong, *([] if strong else ["part"]))
-        r.cover("link")
+        r.cover_all("link")
         words = f"that {'are joined to a ' + noun(types[1], 1) if others else 'are joined so (' + self._verb(sense) + ')'}"
         self._add(q, r, words, holds, *(["link"] if links else []), *(["relation"] if strong else []))
 
@@ -293,7 +302,7 @@ class Plans:
             q.put_away = True
             self._add(q, r, f"that are {joined(sorted(wanted))}", lambda one: one.status in wanted, "status")
         elif wanted == {"active"}:
-            r.cover("status")
+            r.cover_all("status")
         elif "open" in wanted:
             only = {"todo", "in_progress"} & wanted
             keep = OPEN if not only else OPEN & (only | (OPEN if "todo" not in only and "in_progress" not in only else set()))
@@ -304,9 +313,13 @@ class Plans:
                 lambda one: one.status in (keep or OPEN) or (one.type != "task" and one.status == "active"),
                 "status",
             )
+        elif wanted <= {"done", *OPEN} and len(wanted) == 2 and all(r.denied(r.at("status", one)) >= 0 for one in wanted):
+            r.cover_all("status")  # neither done nor started
+            r.cover_negation()
+            q.conditions.append((f"not {joined(sorted(map(spaced, wanted)))}", lambda one: one.status not in wanted))
         elif "done" in wanted and wanted & OPEN and r.denied(r.at("status", "done")) >= 0:
             begun = wanted & OPEN  # started but not finished
-            r.cover("status")
+            r.cover_all("status")
             r.cover_negation()
             q.conditions.append((f"with the status {joined(sorted(map(spaced, begun)))}", lambda one: one.status in begun))
         elif not wanted & ({*OPEN, "done", "active"} | known):
@@ -330,7 +343,7 @@ class Plans:
     def _add_period(self, q: Query, r: Reading, period: Any) -> None:
         record = self.record
         for kind in ("period", "weekday", "month", "edge", "figure", "unit"):
-            r.cover(kind)
+            r.cover_all(kind)
         r.cover("property", *_DATES)
         r.cover("ask", "when")
         due = r.has("property", "due") or (
@@ -363,9 +376,9 @@ class Plans:
         sense = self._measured(r) or ("effort" if r.has("unit", "hour") else None)
         if sense is None or sense == "date":
             return
-        r.cover("even_odds")
+        r.cover_all("even_odds")
         for kind in ("than", "figure", "unit"):
-            r.cover(kind)
+            r.cover_all(kind)
         r.cover("property", sense)
         r.cover("superlative", sense)
         r.cover_words("more", "less", "most", "least")
@@ -414,7 +427,7 @@ class Plans:
         types = [type for type in r.types if type != "human"]
         if len(types) > 1 or senses or "human" in r.types:
             r.cover("ask", "lack")
-            r.cover("relation")
+            r.cover_all("relation")
             r.cover("property", *senses)
         if len(types) > 1:
             order = sorted(types, key=lambda type: r.at("type", type))
@@ -478,10 +491,10 @@ class Plans:
         if each or who or (r.has("ask", "group") and not r.has("ask", "rank")):
             if grouped := self._grouped(q, r, found, measured):
                 return grouped
-        if r.has("ask", "max", "min") and (best := self._extreme(q, r, found, measured)):
+        if r.has("ask", "max", "min") and not r.goes_through and (best := self._extreme(q, r, found, measured)):
             return best
         if r.has("share") and q.conditions:
-            r.cover("share")
+            r.cover_all("share")
             r.cover("ask", "count", "sum")
             whole = Query(types=q.types, layers=q.layers, scope=q.scope).run(self.record)
             part = 100 * len(found) / len(whole) if whole else 0
@@ -501,7 +514,7 @@ class Plans:
         """The nodes by type, in full where that is asked."""
         r.cover("property", "owner" if r.has("ask", "who") else "status")
         if not found:
-            yes = "No. " if r.has("ask", "exists") and r.opening in self.being else ""
+            yes = "No. " if r.is_yes_or_no else ""
             nearest = Query(types=q.types, layers=q.layers, scope=q.scope).run(self.record)
             all_of = joined([noun(type, len(nearest)) for type in q.types]) or "nodes"
             is_are = "is" if len(nearest) == 1 else "are"
@@ -510,29 +523,40 @@ class Plans:
         full = r.has("ask", "full") or (
             set(q.types) <= {"principle", "guardrail", "value"}
             and q.types
-            and r.has("property", "trigger", "response", "statement", "reasoning")
+            and (r.has("property", "trigger", "response", "statement", "reasoning") or r.has("ask", "why"))
         )
         senses = [sense for sense in r.of("property") if sense != "status"]
         senses += [sense for sense in ("owner",) if r.has("ask", "who") or r.has("each_person")]
         senses += [sense for sense in ("due", "decided", "observed") if r.has("ask", "when") and sense not in senses]
         senses += ["reasoning"] if r.has("ask", "why") and "reasoning" not in senses else []
         r.cover("property", *(sense for sense in senses if any(self.record.value(one, sense) is not None for one in found)))
-        r.cover("ask", "who", "when", "full", "group")
+        r.cover("ask", "full", "group", *(["who"] if any(self.record.owners(one) for one in found) else []))
+        if any(self._date_sense(r, one) for one in found):
+            r.cover("ask", "when")
         if any("reasoning" in one.fields or "rationale" in one.fields for one in found) and "reasoning" in senses:
             r.cover("ask", "why")
         found = self._ordered(found, r)
-        if r.has("ask", "rank") and (measured := self._measured(r)) is not None:
+        if (r.has("ask", "rank") or r.goes_through) and (measured := self._measured(r) or self._usual(q)) is not None:
+            r.cover("ask", "max", "min")
             r.cover("ask", "rank")
             r.cover("superlative", measured)
-            found = sorted(found, key=lambda one: number_of(self.record.value(one, measured)) or 0, reverse=not r.has("low"))
+            found = sorted(found, key=lambda one: number_of(self.record.value(one, measured)) or 0, reverse=self._falls(r))
             senses = [measured]
-        yes = "Yes. " if r.has("ask", "exists") and r.opening in self.being else ""
+        yes = "Yes. " if r.is_yes_or_no else ""
         head = f"{yes}{len(found)} {q.said(len(found), self.record)}:"
         if full:
             return paragraphs(head, *(self.in_full(one) for one in found), self.limits())
-        if set(q.types) <= {"principle", "guardrail", "value"} and q.types:
+        if set(q.types) <= {"principle", "guardrail", "value", "human"} and q.types and not senses:
             return paragraphs(head, self.listed(f"{cite(one)}{self._gist(one)}" for one in found), self.limits())
         return paragraphs(head, self.listed(self.row(one, senses) for one in found), self.limits())
+
+    def _usual(self, q: Query) -> str | None:
+        return next((_USUAL[type] for type in q.types if type in _USUAL), None)
+
+    def _falls(self, r: Reading) -> bool:
+        """Whether the greatest comes first."""
+        first = next((span for span in r.spans if set(span.of("ask")) & {"max", "min"}), None)
+        return not r.has("low") if first is None or not r.goes_through else not first.of("low")
 
     def _gist(self, one: Thing) -> str:
         text = next(
@@ -550,7 +574,7 @@ class Plans:
         r.cover("ask", "sum", "mean", "count")
         r.cover("property", sense)
         r.cover("superlative", sense)
-        r.cover("unit")
+        r.cover_all("unit")
         figures = [(one, number) for one in found if (number := number_of(self.record.value(one, sense))) is not None]
         if not figures:
             return f"No {spaced(sense)} is on record for {q.said(2, self.record)}."
@@ -577,7 +601,7 @@ class Plans:
         for one in found:
             for value in key(one):
                 groups[value] = groups.get(value, 0) + ((number_of(self.record.value(one, measured or "")) or 0) if sums else 1)
-        if not groups:
+        if not groups or (sums and not any(groups.values())):
             return ""
         r.cover("ask", "group", "count", "sum", "max", "min", "who")
         r.cover("property", *({"owner", "status"} & {name}), *([measured] if measured and sums else []))
@@ -625,8 +649,6 @@ class Plans:
     def _extreme(self, q: Query, r: Reading, found: Sequence[Thing], measured: str | None) -> str:
         record = self.record
         low = r.has("low")
-        r.cover("ask", "max", "min", "when")
-        r.cover_words("first", "last", "next", "most", "least")
         if len(q.types) == 2 and not measured:
             first, second = sorted(q.types, key=lambda type: r.at("type", type))
             rest = Query(types=(second,), scope=q.scope, conditions=q.conditions).run(record)
@@ -636,6 +658,7 @@ class Plans:
             }
             if not counted:
                 return ""
+            self._cover_extreme(r)
             best = (min if low else max)(counted.values())
             named = joined([cite(one) for one, n in counted.items() if n == best])
             return f"{named}: {best} {noun(second, best)}, the {'fewest' if low else 'most'}."
@@ -646,9 +669,11 @@ class Plans:
         rated = [(number, one) for one in found if (number := number_of(record.value(one, sense))) is not None]
         if not rated:
             return ""
+        self._cover_extreme(r)
         r.cover("property", sense)
         r.cover("superlative", sense)
-        r.cover("figure")
+        r.cover_all("figure")
+        r.cover("relation", *(["lead"] if sense == "roi" else []))
         many = int(r.figures[0]) if r.figures and 1 < r.figures[0] <= 20 else 1
         rated.sort(key=lambda row: row[0], reverse=not low)
         edge = rated[min(many, len(rated)) - 1][0]
@@ -662,6 +687,11 @@ class Plans:
             self.listed(f"{cite(one)}: {self.told(sense, number)}" for number, one in ahead),
         )
 
+    @staticmethod
+    def _cover_extreme(r: Reading) -> None:
+        r.cover("ask", "max", "min")
+        r.cover_words("first", "last", "next", "most", "least")
+
     def _extreme_day(self, q: Query, r: Reading, found: Sequence[Thing], low: bool) -> str:
         days = []
         for one in found:
@@ -672,6 +702,8 @@ class Plans:
                 days.append((day, one))
         if not days:
             return ""
+        self._cover_extreme(r)
+        r.cover("ask", "when")
         r.cover("superlative", "date")
         r.cover("property", *_DATES)
         day, best = (min if low else max)(days, key=lambda row: row[0])
@@ -932,7 +964,7 @@ class Plans:
         pairs, sense = self.related(r, one, (named.start, named.end))
         r.cover_named(one)
         r.cover("relation", sense, "part", *(["up", "support"] if sense in ("indirect", "joined", "up", "support") else []))
-        r.cover("link")
+        r.cover_all("link")
         r.cover("ask", "linked", "indirect", *(["why"] if sense in ("block", "threaten") else []))
         if sense == "block":
             r.cover("status", "todo", "open", "in_progress", "done")

@@ -295,7 +295,11 @@ class Asked:
             r = self._followed()
         said = await self._answered(r)
         left = [] if r.closed else r.left()
-        return self._in_part(r, left, said) if said and left else said
+        if said and left:
+            return self._in_part(r, left, said)
+        if said and not r.closed and r.is_yes_or_no and not _SETTLED.match(said):
+            return paragraphs("I cannot say yes or no to that. This is what is on record:", said)
+        return said
 
     def _in_part(self, r: Reading, left: Sequence[str], said: str) -> str:
         """An answer that leaves words of the question out: refused, with what can be told instead."""
@@ -316,11 +320,11 @@ class Asked:
             if r.has("ask", "who", "describe") and not r.has("ask", "overdue", "count"):
                 told = [one for one in self._record if one.title in r.people and one.type in ("human", "ai")]
                 if told:
-                    r.cover("person")
+                    r.cover_all("person")
                     r.cover("ask", "who")
                     return "\n\n".join(self._person(one) for one in told)
         if r.has("by_layer"):
-            r.cover("by_layer")
+            r.cover_all("by_layer")
             r.cover("ask", "group", "count")
             counts = {layer.value: sum(1 for one in self._record if one.layer == layer) for layer in Layer}
             return paragraphs("Nodes by layer:", self._plans.listed(f"{name}: {n}" for name, n in counts.items()))
@@ -426,7 +430,9 @@ class Asked:
         """Whether a message asks for a deed: it begins with a verb that no question begins with."""
         words, stop = self._record.words.language.words, self._record.words.stop
         at = next((at for at, token in enumerate(r.tokens) if token.stem not in stop and token.folded not in stop), -1)
-        if at < 0 or r.opening in ("who", "when", "why", "did", "what", "which"):
+        opened = words.get("proposal", ())
+        asked = "?" in r.text and (r.opening in opened or r.opening in words.get("ability", ())) and not self._addresses(r)
+        if at < 0 or asked or r.opening in ("who", "when", "why", "did", "what", "which"):
             return False
         if r.at("unable") == at:
             return True
@@ -437,19 +443,29 @@ class Asked:
             return False
         return self._words is not None and self._words.is_verb(first.folded) and first.folded == self._words.plain(first.folded)
 
+    @property
+    def _opened(self) -> set[str]:
+        """Words that open a question for leave or advice."""
+        words = self._record.words.language.words
+        return {*words.get("proposal", ()), *words.get("ability", ()), *words.get("verbs_of_being", ())}
+
+    def _addresses(self, r: Reading) -> bool:
+        """Whether a message begins by asking the one who answers: can you, would you."""
+        return any(token.folded in self._record.words.language.words.get("you", ()) for token in r.tokens[1:2])
+
     async def _by_tools(self, r: Reading) -> str:
         desk, kind = self._desk, self._question.kind
         if kind is Kind.ROOM and not (r.has("ask", "sum") and r.types == ("project",)):
             for name in ("period", "weekday", "month", "edge", "figure", "unit", "than", "type", "property", "ask", "status"):
-                r.cover(name)
+                r.cover_all(name)
             r.cover("relation", "part", "lead")
             r.cover_words("more", "another", "next", "other", "much", "first", "most")
             r.unknown = []
             return await assess_capacity(desk, self._question.text, self._record.today, _window(r, self._record.today), r.hours)
         if kind is Kind.CONTRADICTION and (r.named or not r.unknown):
             r.cover("relation", "contradict")
-            r.cover("type")
-            r.cover("talk_of_tools")
+            r.cover_all("type")
+            r.cover_all("talk_of_tools")
             r.cover("ask", "linked", "lack", "compare")
             r.cover_words("each", "other", "another", "one")
             r.cover_named(*r.things[:1])
@@ -463,7 +479,7 @@ class Asked:
                 return await losses(desk, named.node) if named.node else _unnamed(named)
             return await losses(desk, node)
         if kind is Kind.PRECEDENT and not (
-            r.has("ask", "max", "min", "count", "mean", "sum", "group", "rank") or r.has("loss")
+            r.has("ask", "max", "min", "count", "mean", "sum", "group", "rank", "lack") or r.has("loss")
         ):
             self._cover_precedent(r)
             return await _precedents(self._running, desk, self._question.subject)
@@ -486,7 +502,7 @@ class Asked:
                 r.types,
             ):
                 if topic == "drift":
-                    r.cover("type")
+                    r.cover_all("type")
                 r.cover("talk_of_tools", topic)
                 r.cover("period", "lately")
                 r.cover_named()
@@ -499,15 +515,17 @@ class Asked:
     def _cover_precedent(self, r: Reading) -> None:
         """What the search for precedents takes from a message: all but whose they are, when, and how many."""
         for kind in ("precedent", "loss", "gain", "relation", "link", "property", "talk_of_tools", "superlative"):
-            r.cover(kind)
-        r.cover("type")
-        r.cover("ask", "why", "sum", "lack", "full", "max")
+            r.cover_all(kind)
+        r.cover_all("type")
+        r.cover("ask", "why", "full")
         r.cover_named()
-        r.cover_negation()
         r.unknown = []
 
     async def _rules(self, r: Reading) -> str:
-        if r.named and r.things[0].type in ("guardrail", "principle", "policy") and not r.unknown:
+        if r.named and r.things[0].type in _RULES and r.has("allowed"):
+            r.closed = True
+            return "\n\n".join(self._plans.in_full(one) for one in r.things if one.type in _RULES)
+        if r.named and r.things[0].type in _RULES and not r.unknown:
             return ""
         if r.opening in self._record.words.language.words.get("proposal", ()) and self._question.kind is Kind.PROPOSAL:
             r.closed = True
@@ -516,7 +534,8 @@ class Asked:
             self._question.kind is Kind.PROPOSAL
             and not r.types
             and not r.has("property")
-            and not r.has("ask", "when", "why", "who")
+            and (r.opening in self._opened or "?" not in r.text)
+            and not r.has("ask", "when", "why", "who", "count", "sum")
         ):
             return ""
         r.closed = True
@@ -593,10 +612,10 @@ class Asked:
             told = list(dict.fromkeys(r.things))[:4]
             r.cover_named(*told)
             r.cover("type", "human")
-            r.cover("figure")
+            r.cover_all("figure")
             r.cover("ask", "compare", "who", "when", "group", "max", "min")
             r.cover("property", *_COMPARED)
-            r.cover("superlative")
+            r.cover_all("superlative")
             r.cover("relation", "up", "lead", "part")
             r.cover("type", *(one.type for one in told))
             r.cover_words("both", "next", "each")
@@ -665,8 +684,12 @@ class Asked:
         words = self._record.words.language.words
         if r.tokens[-1].folded in words.get("purpose_end", ()) and not strong and not asks:
             return await self._why(r, one)
-        if r.has("remainder") and {"budget", "spent"} & set(asks) and (left := self._left(one)):
-            r.cover("remainder")
+        aimed = one.type == "keyResult"
+        if r.has("remainder") and ({"budget", "spent"} & set(asks) or aimed) and (left := self._left(one)):
+            r.cover_all("remainder")
+            r.cover("ask", "count", "sum", "lack")
+            r.cover("type", "goal", "keyResult")
+            r.cover("property", "target", "current")
             r.cover("status", "open")
             r.cover("ask", "sum")
             r.cover("relation", "part")
@@ -686,6 +709,10 @@ class Asked:
             ):
                 return plans.say_related(r, named)
         senses = list(asks)
+        if r.has("status", *OPEN, "open", "done") and r.has("relation", "part") and one.type != "task" and not (r.types or asks):
+            tasks = (Sense("type", "task"),)
+            r.spans.append(Span(len(r.tokens), len(r.tokens), tasks))
+            return plans.say_related(r, named)
         if one.type in ("human", "ai") and not senses:
             return "" if r.unknown else self._person(one)
         if r.has("ask", "who") or r.has("person"):
@@ -719,19 +746,20 @@ class Asked:
         r.cover("type", one.type, *(["human", "task"] if "owner" in senses else []))
         if "owner" in senses:
             r.cover("ask", "who")
-            r.cover("person")
+            r.cover_all("person")
         if set(senses) & {"due", "decided", "observed"}:
             r.cover("ask", "when", "count")
             for kind in ("unit", "count_up", "edge"):
-                r.cover(kind)
+                r.cover_all(kind)
         if "reasoning" in senses:
             r.cover("ask", "why")
         r.cover("status", *(["todo", "in_progress", "done", "open"] if set(senses) & {"status", "due"} else []))
-        r.cover("ask", "sum", *(["overdue"] if "due" in senses else []))
+        r.cover("ask", *(["overdue"] if "due" in senses else []))
         r.cover("superlative", *senses)
-        if set(senses) & {"effort", "budget", "spent", "value", "priority"}:
-            r.cover("ask", "count")
-            r.cover("unit")
+        if set(senses) & {"effort", "budget", "spent", "value", "priority", "roi", "confidence", "likelihood"}:
+            r.cover("ask", "count", "sum")
+            r.cover_all("unit")
+            r.cover_all("earn")
         return self._owned(one, senses)
 
     def _cover_strategies(self, r: Reading) -> None:
@@ -764,6 +792,9 @@ class Asked:
 
     def _left(self, one: Thing) -> str:
         """What is left of a budget."""
+        target, current = (number_of(self._record.value(one, sense)) for sense in ("target", "current"))
+        if target is not None and current is not None:
+            return f"{figure(target - current)} to go for {cite(one)}: the target is {figure(target)}, and {figure(current)} is reached."
         budget, spent = (number_of(self._record.value(one, sense)) for sense in ("budget", "spent"))
         if budget is None or spent is None:
             return ""
@@ -802,34 +833,36 @@ class Asked:
             when = f"it was due {due}" if record.is_overdue(one) else f"it is due {due}" if due else "it has no due date"
             state = f", and its status is {spaced(one.status)}" if one.type == "task" else ""
             return f"{'Yes' if record.is_overdue(one) else 'No'}, {cite(one)}: {when}{state}."
+        if one.type == "task" and not r.has("status") and self._is_perfect(r, one):
+            return f"{'Yes' if one.status == 'done' else 'No'}: the status of {cite(one)} is {spaced(one.status)}."
         if r.has("status") and one.type == "task":
-            r.cover("status")
+            r.cover_all("status")
             wanted = set(r.of("status"))
             yes = one.status in wanted or ("open" in wanted and one.status in OPEN)
             return f"{'Yes' if yes else 'No'}: the status of {cite(one)} is {spaced(one.status)}."
         if r.has("status"):
-            r.cover("status")
+            r.cover_all("status")
             state = spaced(str(record.value(one, "status")))
             return f"{'Yes' if one.status in r.of('status') else 'No'}: the status of {cite(one)} is {state}."
         value = number_of(record.value(one, "roi"))
         if (r.has("gain") or r.has("loss")) and value is not None:
             yes = value < 0 if r.has("loss") else value > 0
             for kind in ("loss", "gain"):
-                r.cover(kind)
+                r.cover_all(kind)
             r.cover("property", "roi", "budget")
             return f"{'Yes' if yes else 'No'}: the return of {cite(one)} is {figure(value)}."
         if r.people:
             owners = record.owners(one)
             yes = bool(set(r.people) & set(owners))
-            r.cover("person")
+            r.cover_all("person")
             r.cover("property", "owner")
             r.cover("relation", "lead")
             return f"{'Yes' if yes else 'No'}: the owner of {cite(one)} is {joined(owners) or 'not on record'}."
         if len(r.things) >= 2:
             r.cover_named(*r.things[:2])
-            r.cover("relation")
-            r.cover("link")
-            r.cover("type")
+            r.cover_all("relation")
+            r.cover_all("link")
+            r.cover_all("type")
             r.cover("ask", "linked", "indirect")
             return self._joins(r, r.things[0], r.things[1])
         if r.bounds and (sense := plans._measured(r)):
@@ -840,10 +873,20 @@ class Asked:
             senses = [sense for sense in r.of("property")]
             if senses:
                 there = all(record.value(one, sense) is not None for sense in senses)
-                r.cover("property")
+                r.cover_all("property")
                 r.cover("ask", "lack")
                 return f"{'Yes' if there else 'No'}. {plans.properties(one, senses)}"
         return ""
+
+    def _is_perfect(self, r: Reading, one: Thing) -> bool:
+        """Whether what a task is to do is asked about as done: have the panels been ordered?"""
+        verb = self._record.words.language.tokens(one.title)[:1]
+        said = [token.folded for token in r.tokens]
+        if not verb:
+            return False
+        done = {word for token, word in zip(r.tokens, said, strict=True) if token.stem == verb[0].stem and word != verb[0].folded}
+        r.cover_words(*done)
+        return any(word.endswith(("ed", "en", "t", "n", "d")) for word in done)
 
     def _joins(self, r: Reading, one: Thing, other: Thing) -> str:
         plans, record = self._plans, self._record
@@ -872,7 +915,7 @@ class Asked:
         r.cover_named(one, other)
         r.cover("ask", "linked")
         r.cover("talk_of_tools", "path")
-        r.cover("relation")
+        r.cover_all("relation")
         for first, second in ((one, other), (other, one)):
             if path := self._plans.path_up(first, second):
                 return f"{cite(one)} and {cite(other)} are joined: {self._plans._chained(first, path)}"
@@ -920,7 +963,7 @@ class Asked:
         r.cover("ask", "count", "list", "when", "mean" if r.has("ask", "mean") else "count")
         r.cover("relation", "measure", "part")
         for kind in ("period", "month", "edge"):
-            r.cover(kind) if r.periods else None
+            r.cover_all(kind) if r.periods else None
         metric = one
         if one.type == "observation":
             metric = next((other for link, other in record.neighbours(one.id) if other.type == "metric"), one)
@@ -995,6 +1038,8 @@ class Asked:
     def _default_types(self, r: Reading) -> None:
         """Types where none is said: those that have what is asked, tasks first."""
         record = self._record
+        if r.faint and r.has("superlative"):
+            return
         wanted = [sense for sense in r.of("property") if sense != "status"]
         if r.has("loss") or r.has("gain") or "roi" in wanted or "decided" in wanted:
             types = ["decision"]
@@ -1078,6 +1123,16 @@ class Asked:
         lead = f"I cannot answer that from the record.{self._near(r)}" if asks else ""
         return paragraphs(lead, await _searched(self._desk, self._question), _phrase(self._turn, "cannot"))
 
+    @staticmethod
+    def _cover_words(r: Reading, stems: set[str], found: Sequence[Thing]) -> None:
+        """Account for words that stand in the texts of nodes, and leave it open whether the rest is met."""
+        if not found:
+            return
+        r.unknown, r.closed = [], False
+        r.covered |= {at for at, token in enumerate(r.tokens) if token.stem in stems}
+        r.cover_named()
+        r.cover("type", *(one.type for one in found))
+
     def _faintly(self, r: Reading) -> str:
         """What is asked of a node that one word may mean, where it alone has that word and what is asked."""
         senses = [*r.of("property"), *(["reasoning"] if r.has("ask", "why") else []), *(["owner"] if r.has("ask", "who") else [])]
@@ -1094,15 +1149,26 @@ class Asked:
         if not stems or not self._desk:
             return ""
         found = [one for one in self._record if stems <= self._stems_of(one)]
+        senses = [sense for sense in r.of("property") if found and self._record.value(found[0], sense) is not None]
+        if len(found) == 1 and senses:
+            self._cover_words(r, stems, found)
+            return self._told(r, found[0], senses)
         people = [one for one in found if one.type in ("human", "ai")]
         if r.has("ask", "who"):
+            self._cover_words(r, stems, people)
+            r.cover("ask", "who")
             return "\n\n".join(self._person(one) for one in people[:3])
         if not found or r.periods or not (r.has("ask", "describe", "list") or r.opening in self._plans.being):
             return ""
+        self._cover_words(r, stems, found)
         return paragraphs(
             f"{len(found)} on record:",
             self._plans.listed(f"{cite(one)} ({noun(one.type, 1)}){self._plans._gist(one)}" for one in found),
         )
+
+
+_SETTLED = re.compile(r"(?:Yes|No|There|I cannot|I found|It|Of|[\d,]+ )\b|\d")
+"""How answers to a question for yes or no begin."""
 
 
 def _kind(sense: Sense) -> str:

@@ -120,7 +120,7 @@ def vocabularies() -> Mapping[str, Vocabulary]:
             {sense: frozenset(fold(one.strip()) for one in body.split("|")) for sense, body in data["names"].items()},
             {sense: frozenset(one.strip() for one in body.split("|")) for sense, body in data["relation_names"].items()},
             frozenset(one.strip() for one in data["against"].split("|")),
-            frozenset(stop),
+            frozenset(stop | {language.stem(word) for kind in ("except", "negation") for word in language.words.get(kind, ())}),
             {token.folded: token.stem for token in tokens if token.folded.isalpha() and len(token.folded) >= 3},
             {
                 phrase: language.stem(phrase)
@@ -419,8 +419,12 @@ class Reading:
     """Nodes that one of those words may name."""
     absorbed: set[int] = field(default_factory=set)
     """Tokens of type names that only say what a named node is."""
+    spared: list[Named] = field(default_factory=list)
+    """Nodes that are left out of what is asked for: all but these."""
     covered: set[int] = field(default_factory=set)
     """Tokens that the plan of the answer accounts for."""
+    met: set[tuple[int, str]] = field(default_factory=set)
+    """Where words that ask begin, with the senses of asking that the plan meets."""
     closed: bool = False
     """Whether the answer is a refusal, or stands for all of the message."""
 
@@ -450,11 +454,18 @@ class Reading:
     def things(self) -> list[Thing]:
         return [one.thing for one in self.named]
 
+    def cover_all(self, *kinds: str) -> None:
+        """Account for every word that has a sense of these kinds."""
+        for kind in kinds:
+            self.cover(kind, *self.of(kind))
+
     def cover(self, kind: str, *values: str) -> None:
-        """Account for the words that have such a sense."""
+        """Account for the words that have one of these senses."""
         for span in self.spans:
-            if any(value in span.of(kind) for value in values or span.of(kind)):
+            met = [value for value in span.of(kind) if value in values]
+            if met:
                 self.covered |= set(range(span.start, span.end))
+                self.met |= {(span.start, value) for value in met if kind == "ask"}
 
     def cover_named(self, *things: Thing) -> None:
         """Account for the words that name nodes; for all that do, where none is given."""
@@ -463,9 +474,23 @@ class Reading:
             if not ids or one.thing.id in ids:
                 self.covered |= set(range(one.start, one.end))
 
+    @property
+    def is_yes_or_no(self) -> bool:
+        """Whether it is to be answered by yes or no."""
+        being = self.record.words.language.words.get("verbs_of_being", ())
+        return self.opening in being and "?" in self.text and not self.has("ask", "why", "when", "who")
+
+    @property
+    def goes_through(self) -> bool:
+        """Whether it asks for an order from one end to the other: from the most to the least."""
+        ends = [span for span in self.spans if span.start not in self.absorbed and set(span.of("ask")) & {"max", "min"}]
+        return any(span.of("low") for span in ends) and any(not span.of("low") for span in ends)
+
     def cover_words(self, *words: str) -> None:
         """Account for words as they stand."""
-        self.covered |= {at for at, token in enumerate(self.tokens) if token.folded in words}
+        said = {at for at, token in enumerate(self.tokens) if token.folded in words}
+        self.covered |= said
+        self.met |= {(span.start, value) for span in self.spans if span.start in said for value in span.of("ask")}
 
     def cover_negation(self) -> None:
         """Account for every word that says no."""
@@ -480,7 +505,7 @@ class Reading:
             token = self.tokens[at]
             if token.folded in turning or token.folded.endswith("n't"):
                 return at
-            if any(span.start <= at < span.end for span in self.spans) or token.stem not in self.record.words.stop:
+            if token.stem not in self.record.words.stop and token.folded not in self.record.words.stop:
                 return -1
         return -1
 
@@ -494,7 +519,11 @@ class Reading:
         missing = {part.start: part for part in named if covered.isdisjoint(part)}
         for span in self.spans:
             part = range(span.start, min(span.end, len(self.tokens)))
-            if part and not inside.issuperset(part) and covered.isdisjoint(part) and any(map(_is_demand, span.senses)):
+            if not part or inside.issuperset(part) or part.start in self.absorbed:
+                continue
+            figures = _FIGURES.intersection(span.of("ask"))
+            unmet = figures and not any((span.start, value) in self.met for value in figures)
+            if unmet or (covered.isdisjoint(part) and any(map(_is_demand, span.senses))):
                 missing[part.start] = part
         spanned = {at for span in self.spans for at in range(span.start, span.end)} | inside
         for at, token in enumerate(self.tokens):
@@ -517,6 +546,8 @@ _BARE = frozenset({"stop", "weighty", "negation", "except", "multiplier", "range
 """Kinds of words that are no senses of their own."""
 _ASIDE = frozenset({"list", "describe", "exists", "name_of"})
 """Senses of asking that any answer meets."""
+_FIGURES = frozenset({"count", "sum", "mean", "max", "min"})
+"""Senses of asking that have to be met themselves, whatever else their words say."""
 _DEMANDS = frozenset(
     {
         *("type", "layer", "status", "property", "relation", "link", "person", "pair", "superlative", "loss", "gain", "share"),
@@ -648,8 +679,11 @@ class Reader:
         reading = Reading(text, self._record, tokens)
         taken = self._read_word_for_word(reading)
         self._read_parts(reading, taken)
+        self._read_before(reading)
+        self._read_comparatives(reading)
         self._read_days(reading, taken)
         self._read_figures(reading, taken)
+        self._spare(reading)
         self._absorb(reading)
         self._settle(reading)
         self._read_returns(reading)
@@ -664,6 +698,40 @@ class Reader:
             said += [token for one in weak for token in reading.tokens[one.start : one.end]]
         reading.unknown = [token.text for token in said]
         return reading
+
+    def _spare(self, reading: Reading) -> None:
+        """Set nodes aside that a list of their type is to leave out."""
+        apart = set(self._language.words.get("except", ()))
+        for one in list(reading.named):
+            at = reading.denied(one.start)
+            if at >= 0 and reading.tokens[at].folded in apart and one.thing.type in reading.types:
+                reading.named.remove(one)
+                reading.spared.append(one)
+                reading.covered |= {at}
+
+    def _read_before(self, reading: Reading) -> None:
+        """What comes before a node can be done is what blocks it: before somebody can deliver the plants."""
+        able = set(self._language.words.get("ability", ()))
+        for index, span in enumerate(reading.spans):
+            if "earlier" not in span.of("edge"):
+                continue
+            ahead = range(span.end, min(len(reading.tokens), span.end + _REACH))
+            at = next((at for at in ahead if reading.tokens[at].folded in able), -1)
+            if at < 0:
+                continue
+            reading.spans[index] = Span(span.start, span.end, (Sense("relation", "block"),))
+            between = [one for one in reading.spans if span.end <= one.start < at and one.of("person")]
+            reading.people = [name for name in reading.people if not any(name in one.of("person") for one in between)]
+            reading.spans = [one for one in reading.spans if one not in between]
+            return
+
+    def _read_comparatives(self, reading: Reading) -> None:
+        """A comparative before “than” compares with what follows: it asks for no greatest."""
+        than = set(self._language.words.get("then_than", ()))
+        for index, span in enumerate(reading.spans):
+            if span.end < len(reading.tokens) and reading.tokens[span.end].folded in than and span.of("superlative"):
+                kept = tuple(sense for sense in span.senses if sense.kind not in ("ask", "low"))
+                reading.spans[index] = replace(span, senses=(*kept, Sense("property", span.of("superlative")[0])))
 
     def _read_returns(self, reading: Reading) -> None:
         """What costs more than it brings in is a loss, and what costs less a gain; more likely than not is beyond a half."""
@@ -689,7 +757,8 @@ class Reader:
         behind = [one for one in reading.spans if one.end == span.start]
         if span.of("type") and span.of("property") and not reading.named and set(span.of("type")) & set(span.of("property")):
             dropped.add("property")
-        if span.of("type") and span.of("property") and reading.tokens[span.end - 1].folded != spaced(span.of("type")[0]):
+        last = reading.tokens[span.end - 1].folded
+        if span.of("type") and span.of("property") and last != spaced(span.of("type")[0]) and not span.of("ask"):
             dropped.add("property")  # of many of a type, not of what they are worth
         if span.of("ask") == ("group",) and span.end - span.start == 1 and before is not None:
             passive = set(self._language.words.get("passive", ()))
@@ -755,6 +824,8 @@ class Reader:
                 elif key in self._people and (end - at > 1 or not senses):
                     reading.people.append(self._people[key])
                     reading.spans.append(Span(at, end, (Sense("person", self._people[key]),)))
+                elif end - at > 1 and senses and self._points_at_many(senses, reading.tokens[end - 1]):
+                    continue
                 elif key in self._values or senses:
                     pairs = self._values.get(key, ())
                     told = self._exact(tuple(sense for sense in senses if sense.kind not in _BARE), reading.tokens[at:end])
@@ -770,6 +841,12 @@ class Reader:
             else:
                 at += 1
         return taken
+
+    def _points_at_many(self, senses: Sequence[Sense], last: Token) -> bool:
+        """Whether words that point at one node, as “the project” does, are those of a type: the projects."""
+        plural = tuple(self._language.words.get("plural", ()))
+        many = last.folded != last.stem and bool(plural) and last.folded.endswith(plural)
+        return many and any(sense.kind == "point" and sense.value == "one" for sense in senses)
 
     def _exact(self, senses: tuple[Sense, ...], tokens: Sequence[Token]) -> tuple[Sense, ...]:
         """Of senses of one kind those whose phrases have the word as it stands, where any has: a stem is of several words."""
@@ -814,7 +891,8 @@ class Reader:
                 share = weight / (sum(map(self._weight, self._stems[id])) or 1.0)
                 typed = self._is_beside(one.type, start, end, reading)
                 alike = set.intersection(*(self._by_stem[stem] for stem in stems))
-                unique = len([id for id in alike if not typed or self._record.things[id].type == one.type]) == 1
+                said = one.type in reading.of("type")
+                unique = len([id for id in alike if not (typed or said) or self._record.things[id].type == one.type]) == 1
                 if all(at in taken for at in own):
                     # Words with a sense of their own name a node only where most of its title or its type stands there.
                     single = typed and unique and self._is_beside(one.type, start, end, reading, single=True)
@@ -822,7 +900,6 @@ class Reader:
                         continue
                 if share < _LEAST and not unique and not typed:
                     continue
-                said = one.type in reading.of("type")
                 rated.append((weight * (1 + share) * (1.6 if typed else 1.15 if said else 1.0), start, end, one, share, typed))
         if not rated:
             return None
@@ -881,7 +958,7 @@ class Reader:
                 ahead = (int(said) - today.weekday()) % 7
                 day = today + timedelta(days=ahead)
                 reading.periods.append(_edged(edge, Period(day, day, said, span.start)))
-            for said in span.of("month") if not self._is_verb_month(reading, span) else ():
+            for said in () if span.of("month") and self._is_verb_month(reading, span) else span.of("month"):
                 self._read_month(reading, int(said), span, edge, taken)
         for match in re.finditer(r"\b(\d{4})-(\d{2})-(\d{2})\b", reading.text):
             try:
