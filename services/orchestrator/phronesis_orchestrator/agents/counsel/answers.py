@@ -1055,7 +1055,9 @@ async def contradictions(desk: TurnTools, text: str, one: Thing | None = None, o
             if one.id in (pair.one.id, pair.other.id) and (not wanted or other.type in wanted)
         )
         if not found:
-            return f"No: I found nothing that contradicts {cite(one)}: nothing is marked so, and nothing speaks of the opposite."
+            return (
+                f"No: I found nothing that contradicts {cite(one)}: nothing is marked so, and nothing speaks of the opposite."
+            )
         return paragraphs(f"Yes, for {cite(one)}:", listed(map(_describe_contradiction, found)))
     what = f"{types[0]}s" if len(types) == 1 else "nodes"
     if not found:
@@ -1063,9 +1065,7 @@ async def contradictions(desk: TurnTools, text: str, one: Thing | None = None, o
             f"I found no {what} that contradict each other: none are marked so, and none that speak of the same want opposites."
         )
     head = (
-        f"One pair of {what} contradicts itself"
-        if len(found) == 1
-        else f"{len(found)} pairs of {what} contradict each other"
+        f"One pair of {what} contradicts itself" if len(found) == 1 else f"{len(found)} pairs of {what} contradict each other"
     )
     return paragraphs(f"{head}:", listed(map(_describe_contradiction, found)))
 
@@ -1328,7 +1328,8 @@ async def ask_tool(
             drifted = tuple(one for one in drifted if not types or one.node.type in types)
             kinds = types_in_words(record, drifted)
             if not drifted:
-                return f"No: no {noun(types[0], 1) if len(types) == 1 else 'node'} has drifted; the meaning of none moved by more than the threshold."
+                what = noun(types[0], 1) if len(types) == 1 else "node"
+                return f"No: no {what} has drifted; the meaning of none moved by more than the threshold."
             return paragraphs(
                 f"{len(drifted)} nodes drifted{kinds}:",
                 listed(f"{cite(one.node)} ({one.node.type}): by {one.drift:.2f}, last on {one.at.date()}" for one in drifted),

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from phronesis_contracts import NotFound, ServiceError
 from phronesis_contracts.constitution import search
-from phronesis_contracts.constitution.insight import RuleHit
+from phronesis_contracts.constitution.insight import CONTRADICTIONS_TOOL, RuleHit
 from phronesis_contracts.constitution.registry import Layer
 from phronesis_contracts.constitution.search import SEMANTIC_SEARCH_TOOL, SemanticSearch
 from phronesis_contracts.constitution.session import START_SESSION_TOOL, StartSession
@@ -243,6 +243,8 @@ async def answer_by_rules(running: TurnRun, turn: TurnContext, desk: TurnTools) 
         return _phrase(turn, kind)
     question = classify_question(turn)
     try:
+        if question.kind is Kind.CONTRADICTION and not desk.has(CONTRADICTIONS_TOOL):
+            raise NotOffered(CONTRADICTIONS_TOOL.name)
         record = await read_record(desk, vocabulary_of(text))
         answer = await Asked(running, turn, desk, record, question).answer()
     except NotOffered as lacking:
@@ -577,9 +579,9 @@ class Asked:
         rated = []
         for one in things:
             rate = 0.0
-            for stem, word in said.items():
-                holding = sum(1 for text in texts.values() if stem in text)
-                if stem in texts[one.id]:
+            for key, word in said.items():
+                holding = sum(1 for text in texts.values() if key in text)
+                if key in texts[one.id]:
                     rate += 1.0 if holding == 1 else 1.0 / holding
                 elif holding == 0 and any(self._is_like(word, other) for other in texts[one.id].values()):
                     rate += _LIKE_RATE
@@ -709,7 +711,12 @@ class Asked:
             ):
                 return plans.say_related(r, named)
         senses = list(asks)
-        if r.has("status", *OPEN, "open", "done") and r.has("relation", "part") and one.type != "task" and not (r.types or asks):
+        if (
+            r.has("status", *OPEN, "open", "done")
+            and r.has("relation", "part")
+            and one.type != "task"
+            and not (r.types or asks)
+        ):
             tasks = (Sense("type", "task"),)
             r.spans.append(Span(len(r.tokens), len(r.tokens), tasks))
             return plans.say_related(r, named)
@@ -771,7 +778,11 @@ class Asked:
         """The node that is meant: of those whose titles have the words as well, the only one that has what is asked."""
         named = r.named[0]
         wanted = list(r.of("property")) or (["reasoning"] if r.has("ask", "why") else [])
-        if named.end - named.start > _PRECISE or not wanted or any(self._record.value(one, sense) is not None for sense in wanted):
+        if (
+            named.end - named.start > _PRECISE
+            or not wanted
+            or any(self._record.value(one, sense) is not None for sense in wanted)
+        ):
             return one
         stems = {token.stem for token in r.tokens[named.start : named.end]} - self._record.words.stop
         key = self._record.words.language.key
@@ -794,7 +805,8 @@ class Asked:
         """What is left of a budget."""
         target, current = (number_of(self._record.value(one, sense)) for sense in ("target", "current"))
         if target is not None and current is not None:
-            return f"{figure(target - current)} to go for {cite(one)}: the target is {figure(target)}, and {figure(current)} is reached."
+            far = f"the target is {figure(target)}, and {figure(current)} is reached"
+            return f"{figure(target - current)} to go for {cite(one)}: {far}."
         budget, spent = (number_of(self._record.value(one, sense)) for sense in ("budget", "spent"))
         if budget is None or spent is None:
             return ""
@@ -884,7 +896,9 @@ class Asked:
         said = [token.folded for token in r.tokens]
         if not verb:
             return False
-        done = {word for token, word in zip(r.tokens, said, strict=True) if token.stem == verb[0].stem and word != verb[0].folded}
+        done = {
+            word for token, word in zip(r.tokens, said, strict=True) if token.stem == verb[0].stem and word != verb[0].folded
+        }
         r.cover_words(*done)
         return any(word.endswith(("ed", "en", "t", "n", "d")) for word in done)
 
@@ -1119,7 +1133,7 @@ class Asked:
             return said
         if said := self._faintly(r):
             return said
-        asks = "?" in self._question.text or r.opening in self._plans.being or bool(r.of("ask"))
+        asks = "?" in self._question.text or r.opening in self._plans.being or bool({*r.of("ask")} - {"list", "describe"})
         lead = f"I cannot answer that from the record.{self._near(r)}" if asks else ""
         return paragraphs(lead, await _searched(self._desk, self._question), _phrase(self._turn, "cannot"))
 
@@ -1135,7 +1149,11 @@ class Asked:
 
     def _faintly(self, r: Reading) -> str:
         """What is asked of a node that one word may mean, where it alone has that word and what is asked."""
-        senses = [*r.of("property"), *(["reasoning"] if r.has("ask", "why") else []), *(["owner"] if r.has("ask", "who") else [])]
+        senses = [
+            *r.of("property"),
+            *(["reasoning"] if r.has("ask", "why") else []),
+            *(["owner"] if r.has("ask", "who") else []),
+        ]
         having = [one.thing for one in r.faint if senses and self._record.value(one.thing, senses[0]) is not None]
         if len(having) != 1 or r.faint[0].others:
             return ""

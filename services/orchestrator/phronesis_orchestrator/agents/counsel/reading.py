@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from functools import cache, cached_property
 from importlib.resources import files
+from itertools import pairwise
 from math import log
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -542,7 +543,9 @@ class Reading:
 
 
 _PERCENT = ("%", "percent")
-_BARE = frozenset({"stop", "weighty", "negation", "except", "multiplier", "range_to", "articles", "verb_months", "asking", "his"})
+_BARE = frozenset(
+    {"stop", "weighty", "negation", "except", "multiplier", "range_to", "articles", "verb_months", "asking", "his"}
+)
 """Kinds of words that are no senses of their own."""
 _ASIDE = frozenset({"list", "describe", "exists", "name_of"})
 """Senses of asking that any answer meets."""
@@ -988,7 +991,7 @@ class Reader:
         """From one day to another is one period; the days of a week that is named are no more than the week."""
         reaching = set(self._language.words.get("range_to", ()))
         periods = sorted(reading.periods, key=lambda one: one.at)
-        for first, second in zip(periods, periods[1:], strict=False):
+        for first, second in pairwise(periods):
             between = [token.folded for token in reading.tokens[first.at + 1 : second.at]]
             if first.at < 0 or not reaching.intersection(between) or len(between) > _REACH:
                 continue
@@ -1054,7 +1057,11 @@ class Reader:
     def _read_figure(self, reading: Reading, spans: Sequence[Span], start: int, last: int, value: float, percent: bool) -> None:
         units = [unit for span in spans if last < span.start <= last + 2 for unit in span.of("unit")]
         before = [span for span in spans if span.end in (start, start - 1)]
-        if units and units[0] in ("day", "week", "month", "year") and (edge := next((e for s in before for e in s.of("edge")), "")):
+        if (
+            units
+            and units[0] in ("day", "week", "month", "year")
+            and (edge := next((e for s in before for e in s.of("edge")), ""))
+        ):
             span = timedelta(days=value * {"day": 1, "week": 7, "month": 30.5, "year": 365}[units[0]])
             today = self._record.today
             past = any(e == "past" for s in before for e in s.of("edge")) and edge != "within"
