@@ -22,7 +22,7 @@ from ...turns.execution import TurnRun
 from ...understanding.language import Sense
 from ..text import courtesy, is_content, sentences, stem, words
 from .answers import Plans, ask_tool, assess_capacity, contradictions, figure, losses, noun, precedents, purpose, strategies
-from .reading import OPEN, Named, Reader, Reading, Record, Span, Thing, number_of, read_record, spaced, vocabulary_of
+from .reading import OPEN, Named, Period, Reader, Reading, Record, Span, Thing, number_of, read_record, spaced, vocabulary_of
 from .tools import CITED, NotOffered, SeenNode, TurnTools, cite, describe_hits, find_broken_rules, joined, listed, paragraphs
 
 
@@ -330,6 +330,7 @@ class Asked:
             r.cover("ask", "group", "count")
             counts = {layer.value: sum(1 for one in self._record if one.layer == layer) for layer in Layer}
             return paragraphs("Nodes by layer:", self._plans.listed(f"{name}: {n}" for name, n in counts.items()))
+        self._name_by_unit(r)
         if r.named and (said := await self._of_node(r)):
             return said
         if not r.named and r.unknown and self._question.kind in (Kind.PURPOSE, Kind.STRATEGY) and not r.has("property"):
@@ -339,6 +340,16 @@ class Asked:
         if r.named and (not r.unknown or r.named[0].whole):
             return self._described(r)
         return await self._else(r)
+
+    def _name_by_unit(self, r: Reading) -> None:
+        """What is counted names its metric, where no other is counted in the same: how many complaints."""
+        units = {(span.start, span.end, value) for span in r.spans for name, value in _pairs(span) if name == "unit"}
+        if r.named or r.types or len(units) != 1 or not r.has("ask", "count", "sum"):
+            return
+        start, end, unit = next(iter(units))
+        metrics = [one for one in self._record if one.type == "metric" and one.fields.get("unit") == unit]
+        if len(metrics) == 1:
+            r.named.append(Named(metrics[0], start, end, True))
 
     # Follow-ups
 
@@ -663,6 +674,7 @@ class Asked:
             and (
                 r.has("talk_of_tools", "progress", "evolution", "drift")
                 or r.has("property", "value", "observed", "current")
+                or bool(r.periods)
                 or r.has("ask", "max", "min", "mean", "count", "list")
             )
             and set(r.types) <= {"metric", "observation"}
@@ -1000,15 +1012,18 @@ class Asked:
             f"{cite(each)}: {figure(number_of(record.value(each, 'value')) or 0)} {unit} ({day[:10]})" for day, each in points
         ]
         first, last = (number_of(record.value(points[at][1], "value")) or 0 for at in (0, -1))
-        for period in r.periods:
+        if r.periods:
+            months = {r.tokens[span.start].stem for span in r.spans if span.of("month")}
             inside = [
                 (day, each)
                 for day, each in points
-                if (when := record.day(day))
-                and (period.first is None or when >= period.first)
-                and (period.last is None or when <= period.last)
+                if any(_within(record.day(day), period) for period in r.periods) or months & self._stems_of(each)
             ]
+            if not inside:
+                return f"No observation of {cite(one)} from that time is on record. The latest:\n{rows[-1]}"
             rows = [row for row, point in zip(rows, points, strict=True) if point in inside]
+            points = inside
+            first, last = (number_of(record.value(points[at][1], "value")) or 0 for at in (0, -1))
         if r.has("talk_of_tools", "progress", "evolution", "drift"):
             way = "rose" if last > first else "fell" if last < first else "stayed the same"
             return paragraphs(
@@ -1017,7 +1032,10 @@ class Asked:
         if r.has("ask", "mean"):
             numbers = [number_of(record.value(each, "value")) or 0 for _, each in points]
             return f"{figure(sum(numbers) / len(numbers))} {unit} on average over {len(numbers)} observations of {cite(one)}."
-        return paragraphs(f"{figure(last)} {unit}: the latest value of {cite(one)}.", self._plans.listed(rows))
+        return paragraphs(
+            f"{figure(last)} {unit}: the {'value then' if r.periods else 'latest value'} of {cite(one)}.",
+            self._plans.listed(rows),
+        )
 
     # Sets
 
@@ -1189,8 +1207,16 @@ _SETTLED = re.compile(r"(?:Yes|No|There|I cannot|I found|It|Of|[\d,]+ )\b|\d")
 """How answers to a question for yes or no begin."""
 
 
+def _pairs(span: Span) -> list[tuple[str, str]]:
+    return [sense.value for sense in span.senses if sense.kind == "pair"]
+
+
 def _kind(sense: Sense) -> str:
     return sense.kind
+
+
+def _within(day: date | None, period: Period) -> bool:
+    return day is not None and (period.first is None or day >= period.first) and (period.last is None or day <= period.last)
 
 
 def _window(r: Reading, today: date) -> tuple[date, date] | None:

@@ -514,7 +514,9 @@ class Reading:
         """What the answer does not account for: words and phrases that change what is asked, as they were written."""
         words = self.record.words.language.words
         weighty = {*words.get("weighty", ()), *words.get("negation", ()), *words.get("except", ())}
-        covered = self.covered | self.absorbed
+        told = [one.thing.title for one in self.named if not self.covered.isdisjoint(range(one.start, one.end))]
+        titled = {stem for title in told for stem in self.record.words.language.key(title)}
+        covered = self.covered | self.absorbed | {at for at, token in enumerate(self.tokens) if token.stem in titled}
         named = [range(one.start, one.end) for one in self.named]
         inside = {at for part in named for at in part}
         missing = {part.start: part for part in named if covered.isdisjoint(part)}
@@ -523,7 +525,11 @@ class Reading:
             if not part or inside.issuperset(part) or part.start in self.absorbed:
                 continue
             figures = _FIGURES.intersection(span.of("ask"))
-            unmet = figures and not any((span.start, value) in self.met for value in figures)
+            unmet = (
+                figures
+                and part[0] not in covered - self.covered
+                and not any((span.start, value) in self.met for value in figures)
+            )
             if unmet or (covered.isdisjoint(part) and any(map(_is_demand, span.senses))):
                 missing[part.start] = part
         spanned = {at for span in self.spans for at in range(span.start, span.end)} | inside
