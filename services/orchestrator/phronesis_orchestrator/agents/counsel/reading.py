@@ -532,7 +532,7 @@ class Reading:
             )
             if unmet or (covered.isdisjoint(part) and any(map(_is_demand, span.senses))):
                 missing[part.start] = part
-        spanned = {at for span in self.spans for at in range(span.start, span.end)} | inside
+        spanned = {at for span in self.spans if span.senses for at in range(span.start, span.end)} | inside
         for at, token in enumerate(self.tokens):
             light = token.folded not in weighty and not token.folded.endswith("n't") and token.text not in self.unknown
             if not light and at not in covered | spanned and token.folded not in _PERCENT:
