@@ -492,7 +492,9 @@ class Asked:
                 return await losses(desk, named.node) if named.node else _unnamed(named)
             return await losses(desk, node)
         if kind is Kind.PRECEDENT and not (
-            r.has("ask", "max", "min", "count", "mean", "sum", "group", "rank", "lack") or r.has("loss")
+            r.has("ask", "max", "min", "count", "mean", "sum", "group", "rank", "lack")
+            or r.has("loss")
+            or (r.has("gain") and not r.unknown and not _LIKE.search(self._question.text))
         ):
             self._cover_precedent(r)
             return await _precedents(self._running, desk, self._question.subject)
