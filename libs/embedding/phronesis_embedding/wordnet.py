@@ -103,10 +103,10 @@ class WordNet:
         """A word and all that it may be a form of."""
         return frozenset(form for form in self._plain_forms(word) if self._find(form) >= 0) | {word}
 
-    def are_synonyms(self, one: str, other: str) -> bool:
-        """Whether two words share one of their commonest senses."""
+    def are_synonyms(self, one: str, other: str, most: int = 6) -> bool:
+        """Whether two words share one of their commonest senses, of which there are as many as `most`."""
         x, y = self.lemma(one), self.lemma(other)
-        return x >= 0 and y >= 0 and bool(set(self._senses_of(x, 6)) & set(self._senses_of(y, 6)))
+        return x >= 0 and y >= 0 and bool(set(self._senses_of(x, most)) & set(self._senses_of(y, most)))
 
     def are_siblings(self, one: str, other: str) -> bool:
         """Whether two words are different kinds of one narrow thing, as English and German are of languages."""

@@ -207,8 +207,8 @@ async def test_anything_else_is_searched_by_meaning_and_the_limits_are_said() ->
 async def test_a_node_that_is_not_named_clearly_is_not_guessed_at() -> None:
     reply = await ask(stage("mind"), "What does the northern wing serve?")
     assert reply.user_response.startswith(
-        "I found no node that your question names. Near to it are One repository for all groups [st-repository]; ask with one"
-        " of their titles."
+        "I cannot tell which node your question names. Near to it are One repository for all groups [st-repository]; ask with"
+        " one of their titles."
     )
 
 

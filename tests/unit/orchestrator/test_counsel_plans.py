@@ -63,6 +63,42 @@ async def test_nothing_is_answered_wrongly_where_the_graph_alone_can_be_read(dom
     assert right >= 0.85 * (len(items) - 5)
 
 
+@pytest.mark.parametrize(
+    ("domain", "text", "said"),
+    [
+        ("clinic", "Which tasks of Priya are again overdue?", "again"),
+        ("clinic", "Who else owns the dental suite, and where?", "where"),
+        ("theatre", "Which tasks are overdue only?", "only"),
+    ],
+)
+async def test_words_that_an_answer_leaves_out_are_said_before_it(domain: str, text: str, said: str) -> None:
+    reply = await answer(domain, text)
+    assert reply.user_response.startswith("I cannot take ")
+    assert f"“{said}”" in reply.user_response.partition("\n")[0]
+
+
+@pytest.mark.parametrize(
+    ("domain", "text", "expect"),
+    [
+        ("clinic", "Which goals are not Ruth's?", "exactly([n for n in of('goal') if n['owner'] != 'Ruth Adeyemi'])"),
+        ("clinic", "Sum up the budgets of all projects except the dental suite.", "number(18500 + 3200)"),
+        ("clinic", "Which projects cost more than twenty thousand?", "exactly([node('pr-dental')])"),
+        ("clinic", "How many open tasks does each of us have?", "groups(count_by(open_tasks(), 'owner'))"),
+        ("clinic", "Which tasks are neither done nor started?", "exactly(of('task', status='todo'))"),
+        ("clinic", "What must be done before the plumbing can be planned?", "exactly([node('t-licence')], loose=True)"),
+        ("clinic", "How many certificates are nurses still short of?", "any_of(declined(), number(3))"),
+        ("theatre", "Which hazards are more likely than not?", "exactly([node('risk-rain')])"),
+        ("theatre", "Which decisions cost more than they brought in?", "exactly([node('decision-discount')])"),
+        ("theatre", "Ring the scaffolders and ask them for a date.", "declined()"),
+    ],
+)
+async def test_what_changes_a_question_changes_its_answer(domain: str, text: str, expect: str) -> None:
+    told = DOMAINS[domain]
+    wanted = eval(expect, told.vocabulary())  # the test's own text
+    reply = await answer(domain, text)
+    assert verdict(wanted, Judged(text=reply.user_response), text, told.names) == "right", reply.user_response
+
+
 async def test_a_reply_cites_the_nodes_that_it_names() -> None:
     reply = await answer("clinic", "Which tasks are overdue?")
     assert {source.id for source in reply.sources} == {"t-walls", "t-licence"}

@@ -109,6 +109,8 @@ _SHOWN = {
     "observation": ("value", "observed"),
 }
 """What a list tells of nodes of a type beside what was asked."""
+_OF_ONE = ("budget", "priority", "likelihood", "confidence", "roi", "date")
+"""What the greatest is one node by, and not a person by all that is theirs."""
 _USUAL = {"risk": "likelihood", "project": "budget", "insight": "confidence", "pattern": "confidence", "value": "priority"}
 """What the greatest of a type is by, where nothing is said."""
 _PLURALS = {
@@ -179,17 +181,29 @@ class Plans:
         record = self.record
         q = Query(scope=tuple(scope) if scope is not None else None)
         types = list(r.types)
+        r.cover_all("each_person")
+        at_work = r.has("status", *OPEN, "open", "done") or r.has("ask", "overdue")
+        if types == ["human"] and at_work and not r.has("ask", "lack"):
+            r.cover("type", "human")
+            types = ["task"]
         if types == ["human"] and (r.has("ask", "group") or (r.has("superlative") and r.has("ask", "who"))):
             types = ["task"]
-        if len(types) > 1 and "human" in types and r.people == [] and (r.has("ask", "group") or r.has("ask", "who")):
+        if len(types) > 1 and "human" in types and not r.has("ask", "lack") and not self._leads(r, "human"):
             types.remove("human")
+            r.cover("type", "human")
         q.types = tuple(types)
         q.layers = tuple(r.of("layer")) if not q.types else ()
+        r.cover("type", *types)
+        r.cover("layer", *q.layers)
         status = r.of("status")
         if r.people and not (types == ["human"]):
-            people = set(r.people)
-            q.conditions.append((f"of {joined(r.people)}", lambda one: bool(people & set(record.owners(one)))))
+            self._add_people(q, r)
+        if r.spared:
+            self._add_spared(q, r)
         if r.has("ask", "overdue"):
+            r.cover("ask", "overdue")
+            r.cover("status", *OPEN, "open", "done")  # what is late is not done, however it is said
+            r.cover_negation()
             q.conditions.append(("overdue", record.is_overdue))
         if status:
             self._add_status(q, r, status)
@@ -198,9 +212,7 @@ class Plans:
         for bound in r.bounds:
             self._add_bound(q, r, bound)
         if r.has("property", "priority") and not r.bounds and (levels := [*r.figures, *map(float, r.of("level"))]):
-            q.conditions.append(
-                (f"of priority {figure(levels[0])}", lambda one: number_of(record.value(one, "priority")) == levels[0])
-            )
+            self._add_priority(q, r, levels[0])
         before = len(q.conditions)
         self._add_values(q, r)
         self._add_returns(q, r)
@@ -210,10 +222,48 @@ class Plans:
             self._add_relation(q, r)
         return q
 
+    def _leads(self, r: Reading, type: str) -> bool:
+        """Whether a type is what is sought: the first that is said, behind a word that asks."""
+        at = r.at("type", type)
+        first = min(r.at("type", one) for one in r.types)
+        return at == first and any(span.end == at and span.of("ask") for span in r.spans)
+
+    def _add(self, q: Query, r: Reading, said: str, holds: Callable[[Thing], bool], *kinds: str) -> None:
+        """A condition, or its opposite where the words before it deny it."""
+        span = next((span for kind in kinds for span in r.spans if span.of(kind) and span.start not in r.absorbed), None)
+        denied = r.denied(span.start) if span is not None else -1
+        for kind in kinds:
+            r.cover_all(kind)
+        if denied >= 0:
+            r.covered.add(denied)
+            q.conditions.append((f"not {said}", lambda one: not holds(one)))
+        else:
+            q.conditions.append((said, holds))
+
+    def _add_people(self, q: Query, r: Reading) -> None:
+        people, record = set(r.people), self.record
+        r.cover("property", "owner")
+        r.cover("relation", "lead")
+        self._add(q, r, f"of {joined(r.people)}", lambda one: bool(people & set(record.owners(one))), "person")
+
+    def _add_spared(self, q: Query, r: Reading) -> None:
+        spared = [one for each in r.spared for one in (each.thing, *each.others)]
+        said = [" ".join(token.text for token in r.tokens[each.start : each.end]) for each in r.spared]
+        for each in r.spared:
+            r.covered |= set(range(each.start, each.end))
+        q.conditions.append((f"other than “{joined(said)}”", lambda one: one not in spared))
+
+    def _add_priority(self, q: Query, r: Reading, level: float) -> None:
+        r.cover("property", "priority")
+        r.cover_all("figure")
+        holds = lambda one: number_of(self.record.value(one, "priority")) == level  # noqa: E731
+        self._add(q, r, f"of priority {figure(level)}", holds, "level")
+
     def _add_relation(self, q: Query, r: Reading) -> None:
         """Which of a type are joined to any of another, or to anything at all, as the sentence says."""
         strong = [sense for sense in r.of("relation") if sense != "part"]
         if strong == ["lead"] and r.people:
+            r.cover("relation", "lead")
             return  # to lead a project is to own it
         links = set(r.of("link"))
         types = sorted(q.types, key=lambda type: r.at("type", type))
@@ -240,29 +290,48 @@ class Plans:
             return False
 
         q.types = (types[0],)
+        r.cover("relation", *strong, *([] if strong else ["part"]))
+        r.cover_all("link")
         words = f"that {'are joined to a ' + noun(types[1], 1) if others else 'are joined so (' + self._verb(sense) + ')'}"
-        q.conditions.append((words, holds))
+        self._add(q, r, words, holds, *(["link"] if links else []), *(["relation"] if strong else []))
 
     def _add_status(self, q: Query, r: Reading, status: Sequence[str]) -> None:
         wanted = set(status)
+        known = {one.status for one in self.record} | {str(self.record.value(one, "status")).casefold() for one in self.record}
         if {"archived", "deprecated"} & wanted:
             q.put_away = True
-            q.conditions.append((f"that are {joined(sorted(wanted))}", lambda one: one.status in wanted))
-        elif "active" in wanted and len(wanted) == 1:
-            return
+            self._add(q, r, f"that are {joined(sorted(wanted))}", lambda one: one.status in wanted, "status")
+        elif wanted == {"active"}:
+            r.cover_all("status")
         elif "open" in wanted:
             only = {"todo", "in_progress"} & wanted
             keep = OPEN if not only else OPEN & (only | (OPEN if "todo" not in only and "in_progress" not in only else set()))
-            q.conditions.append(
-                ("still open", lambda one: one.status in (keep or OPEN) or (one.type != "task" and one.status == "active"))
+            self._add(
+                q,
+                r,
+                "still open",
+                lambda one: one.status in (keep or OPEN) or (one.type != "task" and one.status == "active"),
+                "status",
             )
+        elif wanted <= {"done", *OPEN} and len(wanted) == 2 and all(r.denied(r.at("status", one)) >= 0 for one in wanted):
+            r.cover_all("status")  # neither done nor started
+            r.cover_negation()
+            q.conditions.append((f"not {joined(sorted(map(spaced, wanted)))}", lambda one: one.status not in wanted))
+        elif "done" in wanted and wanted & OPEN and r.denied(r.at("status", "done")) >= 0:
+            begun = wanted & OPEN  # started but not finished
+            r.cover_all("status")
+            r.cover_negation()
+            q.conditions.append((f"with the status {joined(sorted(map(spaced, begun)))}", lambda one: one.status in begun))
+        elif not wanted & ({*OPEN, "done", "active"} | known):
+            return
         else:
             named = joined([spaced(one) for one in sorted(wanted - {"active"})])
-            q.conditions.append(
-                (
-                    f"with the status {named}",
-                    lambda one: one.status in wanted or str(self.record.value(one, "status")).casefold() in wanted,
-                )
+            self._add(
+                q,
+                r,
+                f"with the status {named}",
+                lambda one: one.status in wanted or str(self.record.value(one, "status")).casefold() in wanted,
+                "status",
             )
 
     def _date_sense(self, r: Reading, one: Thing) -> str | None:
@@ -273,6 +342,10 @@ class Plans:
 
     def _add_period(self, q: Query, r: Reading, period: Any) -> None:
         record = self.record
+        for kind in ("period", "weekday", "month", "edge", "figure", "unit"):
+            r.cover_all(kind)
+        r.cover("property", *_DATES)
+        r.cover("ask", "when")
         due = r.has("property", "due") or (
             not r.has("property") and (not q.types or set(q.types) <= {"task", "action", "milestone"})
         )
@@ -303,6 +376,12 @@ class Plans:
         sense = self._measured(r) or ("effort" if r.has("unit", "hour") else None)
         if sense is None or sense == "date":
             return
+        r.cover_all("even_odds")
+        for kind in ("than", "figure", "unit"):
+            r.cover_all(kind)
+        r.cover("property", sense)
+        r.cover("superlative", sense)
+        r.cover_words("more", "less", "most", "least")
         value = bound.value / 100 if bound.percent and sense in ("confidence", "likelihood") else bound.value
         if sense in ("confidence", "likelihood") and value > 1:
             value /= 100
@@ -312,7 +391,7 @@ class Plans:
             found = number_of(self.record.value(one, sense))
             return found is not None and compare(found, value)
 
-        q.conditions.append((f"with {spaced(sense)} {bound.sign} {figure(value)}", holds))
+        self._add(q, r, f"with {spaced(sense)} {bound.sign} {figure(value)}", holds, "than")
 
     def _add_values(self, q: Query, r: Reading) -> None:
         by_name: dict[str, set[str]] = {}
@@ -329,21 +408,27 @@ class Plans:
             by_name = {name: some for name, some in by_name.items() if not named or name in named}
         for name, some in list(by_name.items())[:1]:
             said = f"with {spaced(name)} {joined(sorted(some))}"
-            q.conditions.append((said, _has_value(name, some)))
+            r.cover("property", name, *(sense for sense, names in self.record.words.names.items() if spaced(name) in names))
+            self._add(q, r, said, _has_value(name, some), "pair")
 
     def _add_returns(self, q: Query, r: Reading) -> None:
         record = self.record
         if "decision" not in q.types or r.has("ask", "max", "min"):
             return
+        r.cover("property", "roi", *(["budget"] if r.has("loss") or r.has("gain") else []))
         if r.has("loss"):
-            q.conditions.append(("with a loss", lambda one: (number_of(record.value(one, "roi")) or 0) < 0))
+            self._add(q, r, "with a loss", lambda one: (number_of(record.value(one, "roi")) or 0) < 0, "loss")
         elif r.has("gain"):
-            q.conditions.append(("that paid off", lambda one: (number_of(record.value(one, "roi")) or 0) > 0))
+            self._add(q, r, "that paid off", lambda one: (number_of(record.value(one, "roi")) or 0) > 0, "gain")
 
     def _add_lack(self, q: Query, r: Reading) -> None:
         record = self.record
         senses = [sense for sense in r.of("property") if sense not in ("status",)]
         types = [type for type in r.types if type != "human"]
+        if len(types) > 1 or senses or "human" in r.types:
+            r.cover("ask", "lack")
+            r.cover_all("relation")
+            r.cover("property", *senses)
         if len(types) > 1:
             order = sorted(types, key=lambda type: r.at("type", type))
             q.types = (order[0],)
@@ -401,12 +486,16 @@ class Plans:
         measured = self._measured(r)
         if r.has("ask", "max", "min") and measured == "date":
             measured = None
-        if (r.has("ask", "group") and not r.has("ask", "rank")) or (r.has("ask", "who") and r.has("ask", "max", "min")):
+        each = r.has("each_person") and r.has("ask", "count", "sum", "mean")
+        who = r.has("ask", "who") and r.has("ask", "max", "min") and not r.has("superlative", *_OF_ONE)
+        if each or who or (r.has("ask", "group") and not r.has("ask", "rank")):
             if grouped := self._grouped(q, r, found, measured):
                 return grouped
-        if r.has("ask", "max", "min") and (best := self._extreme(q, r, found, measured)):
+        if r.has("ask", "max", "min") and not r.goes_through and (best := self._extreme(q, r, found, measured)):
             return best
         if r.has("share") and q.conditions:
+            r.cover_all("share")
+            r.cover("ask", "count", "sum")
             whole = Query(types=q.types, layers=q.layers, scope=q.scope).run(self.record)
             part = 100 * len(found) / len(whole) if whole else 0
             nouns = joined([noun(type) for type in q.types]) or "nodes"
@@ -416,14 +505,16 @@ class Plans:
             if (counts or r.has("ask", "sum", "mean")) and (r.has("unit", "hour") or not counts or measured != "effort"):
                 return self._figures(q, r, found, measured)
         if counts:
+            r.cover("ask", "count", "sum")
             head = f"{len(found)} {q.said(len(found), self.record)}."
             return paragraphs(head, self.listed(self.row(one) for one in found) if found else "", self.limits())
         return self.say_list(q, r, found)
 
     def say_list(self, q: Query, r: Reading, found: Sequence[Thing]) -> str:
         """The nodes by type, in full where that is asked."""
+        r.cover("property", "owner" if r.has("ask", "who") else "status")
         if not found:
-            yes = "No. " if r.has("ask", "exists") and r.opening in self.being else ""
+            yes = "No. " if r.is_yes_or_no else ""
             nearest = Query(types=q.types, layers=q.layers, scope=q.scope).run(self.record)
             all_of = joined([noun(type, len(nearest)) for type in q.types]) or "nodes"
             is_are = "is" if len(nearest) == 1 else "are"
@@ -432,21 +523,40 @@ class Plans:
         full = r.has("ask", "full") or (
             set(q.types) <= {"principle", "guardrail", "value"}
             and q.types
-            and r.has("property", "trigger", "response", "statement", "reasoning")
+            and (r.has("property", "trigger", "response", "statement", "reasoning") or r.has("ask", "why"))
         )
         senses = [sense for sense in r.of("property") if sense != "status"]
-        senses += [sense for sense in ("owner",) if r.has("ask", "who")]
+        senses += [sense for sense in ("owner",) if r.has("ask", "who") or r.has("each_person")]
+        senses += [sense for sense in ("due", "decided", "observed") if r.has("ask", "when") and sense not in senses]
+        senses += ["reasoning"] if r.has("ask", "why") and "reasoning" not in senses else []
+        r.cover("property", *(sense for sense in senses if any(self.record.value(one, sense) is not None for one in found)))
+        r.cover("ask", "full", "group", *(["who"] if any(self.record.owners(one) for one in found) else []))
+        if any(self._date_sense(r, one) for one in found):
+            r.cover("ask", "when")
+        if any("reasoning" in one.fields or "rationale" in one.fields for one in found) and "reasoning" in senses:
+            r.cover("ask", "why")
         found = self._ordered(found, r)
-        if r.has("ask", "rank") and (measured := self._measured(r)) is not None:
-            found = sorted(found, key=lambda one: number_of(self.record.value(one, measured)) or 0, reverse=not r.has("low"))
+        if (r.has("ask", "rank") or r.goes_through) and (measured := self._measured(r) or self._usual(q)) is not None:
+            r.cover("ask", "max", "min")
+            r.cover("ask", "rank")
+            r.cover("superlative", measured)
+            found = sorted(found, key=lambda one: number_of(self.record.value(one, measured)) or 0, reverse=self._falls(r))
             senses = [measured]
-        yes = "Yes. " if r.has("ask", "exists") and r.opening in self.being else ""
+        yes = "Yes. " if r.is_yes_or_no else ""
         head = f"{yes}{len(found)} {q.said(len(found), self.record)}:"
         if full:
             return paragraphs(head, *(self.in_full(one) for one in found), self.limits())
-        if set(q.types) <= {"principle", "guardrail", "value"} and q.types:
+        if set(q.types) <= {"principle", "guardrail", "value", "human"} and q.types and not senses:
             return paragraphs(head, self.listed(f"{cite(one)}{self._gist(one)}" for one in found), self.limits())
         return paragraphs(head, self.listed(self.row(one, senses) for one in found), self.limits())
+
+    def _usual(self, q: Query) -> str | None:
+        return next((_USUAL[type] for type in q.types if type in _USUAL), None)
+
+    def _falls(self, r: Reading) -> bool:
+        """Whether the greatest comes first."""
+        first = next((span for span in r.spans if set(span.of("ask")) & {"max", "min"}), None)
+        return not r.has("low") if first is None or not r.goes_through else not first.of("low")
 
     def _gist(self, one: Thing) -> str:
         text = next(
@@ -461,6 +571,10 @@ class Plans:
         )
 
     def _figures(self, q: Query, r: Reading, found: Sequence[Thing], sense: str) -> str:
+        r.cover("ask", "sum", "mean", "count")
+        r.cover("property", sense)
+        r.cover("superlative", sense)
+        r.cover_all("unit")
         figures = [(one, number) for one in found if (number := number_of(self.record.value(one, sense))) is not None]
         if not figures:
             return f"No {spaced(sense)} is on record for {q.said(2, self.record)}."
@@ -478,6 +592,7 @@ class Plans:
         )
 
     def _grouped(self, q: Query, r: Reading, found: Sequence[Thing], measured: str | None) -> str:
+        types = q.types
         key, name = self._group_key(r, q)
         if key is None:
             return ""
@@ -486,8 +601,12 @@ class Plans:
         for one in found:
             for value in key(one):
                 groups[value] = groups.get(value, 0) + ((number_of(self.record.value(one, measured or "")) or 0) if sums else 1)
-        if not groups:
+        if not groups or (sums and not any(groups.values())):
             return ""
+        r.cover("ask", "group", "count", "sum", "max", "min", "who")
+        r.cover("property", *({"owner", "status"} & {name}), *([measured] if measured and sums else []))
+        r.cover("superlative", *([measured] if measured else []))
+        r.cover("type", "human", *types)
         rows = sorted(groups.items(), key=lambda row: (-row[1], row[0]))
         what = f"{spaced(measured or '')} of {q.said(2, self.record)}" if sums else q.said(2, self.record)
         if r.has("ask", "max", "min") and not r.has("ask", "group"):
@@ -506,13 +625,14 @@ class Plans:
     def _group_key(self, r: Reading, q: Query) -> tuple[Callable[[Thing], Sequence[str]] | None, str]:
         record = self.record
         behind = r.at("ask", "group")
-        if r.has("property", "owner") or "human" in r.types or r.has("ask", "who"):
+        if r.has("property", "owner") or "human" in r.types or r.has("ask", "who") or r.has("each_person"):
             return (lambda one: record.owners(one) or ("nobody",)), "owner"
         if r.has("property", "status"):
             return (lambda one: (spaced(str(record.value(one, "status"))),)), "status"
         after = [span for span in r.spans if span.start > behind >= 0]
         for span in after:
             for sense in span.of("property"):
+                r.cover("property", sense)
                 return (
                     lambda one, sense=sense: (str(value),) if (value := record.value(one, sense)) is not None else ()
                 ), spaced(sense)
@@ -538,6 +658,7 @@ class Plans:
             }
             if not counted:
                 return ""
+            self._cover_extreme(r)
             best = (min if low else max)(counted.values())
             named = joined([cite(one) for one, n in counted.items() if n == best])
             return f"{named}: {best} {noun(second, best)}, the {'fewest' if low else 'most'}."
@@ -548,6 +669,11 @@ class Plans:
         rated = [(number, one) for one in found if (number := number_of(record.value(one, sense))) is not None]
         if not rated:
             return ""
+        self._cover_extreme(r)
+        r.cover("property", sense)
+        r.cover("superlative", sense)
+        r.cover_all("figure")
+        r.cover("relation", *(["lead"] if sense == "roi" else []))
         many = int(r.figures[0]) if r.figures and 1 < r.figures[0] <= 20 else 1
         rated.sort(key=lambda row: row[0], reverse=not low)
         edge = rated[min(many, len(rated)) - 1][0]
@@ -555,11 +681,16 @@ class Plans:
         if many == 1 and len(ahead) == 1:
             number, one = ahead[0]
             rank = f"the {'lowest' if low else 'highest'} of {len(rated)} {q.said(len(rated), record)}"
-            return f"{cite(one)}: {self.told(sense, number)}, {rank}."
+            return f"{cite(one)}: {self.told(sense, number)}, {rank}.{self._whose(r, one)}"
         return paragraphs(
             f"{'Lowest' if low else 'Highest'} {spaced(sense)}:",
             self.listed(f"{cite(one)}: {self.told(sense, number)}" for number, one in ahead),
         )
+
+    @staticmethod
+    def _cover_extreme(r: Reading) -> None:
+        r.cover("ask", "max", "min")
+        r.cover_words("first", "last", "next", "most", "least")
 
     def _extreme_day(self, q: Query, r: Reading, found: Sequence[Thing], low: bool) -> str:
         days = []
@@ -571,8 +702,21 @@ class Plans:
                 days.append((day, one))
         if not days:
             return ""
+        self._cover_extreme(r)
+        r.cover("ask", "when")
+        r.cover("superlative", "date")
+        r.cover("property", *_DATES)
         day, best = (min if low else max)(days, key=lambda row: row[0])
-        return f"{cite(best)}: {day}, the {'earliest' if low else 'latest'} of {len(days)} {q.said(len(days), self.record)}."
+        rank = f"the {'earliest' if low else 'latest'} of {len(days)} {q.said(len(days), self.record)}"
+        return f"{cite(best)}: {day}, {rank}.{self._whose(r, best)}"
+
+    def _whose(self, r: Reading, one: Thing) -> str:
+        """Its owner, where a question asks who."""
+        if not r.has("ask", "who"):
+            return ""
+        r.cover("ask", "who")
+        r.cover("property", "owner")
+        return f" Its owner: {joined(self.record.owners(one)) or 'not on record'}."
 
     def _is_past(self, r: Reading, day: date) -> bool:
         return r.has("edge", "within") and day < self.record.today
@@ -818,6 +962,13 @@ class Plans:
         """The answer to a question for nodes by a relationship."""
         one = named.thing
         pairs, sense = self.related(r, one, (named.start, named.end))
+        r.cover_named(one)
+        r.cover("relation", sense, "part", *(["up", "support"] if sense in ("indirect", "joined", "up", "support") else []))
+        r.cover_all("link")
+        r.cover("ask", "linked", "indirect", *(["why"] if sense in ("block", "threaten") else []))
+        if sense == "block":
+            r.cover("status", "todo", "open", "in_progress", "done")
+            r.cover_negation()
         q = self.query(r)
         q.types = r.types
         q.conditions = [row for row in q.conditions if not row[0].startswith("without")]
@@ -837,7 +988,10 @@ class Plans:
                 return self.say_set(q, r)
         if not things:
             none = q.said(1, self.record) if r.types else "node"
-            return f"There is no {none} on record that is joined so ({self._verb(sense)}) to {cite(one)}."
+            said = f"There is no {none} on record that is joined so ({self._verb(sense)}) to {cite(one)}."
+            return f"{said}{self._spoken_of(one, r.types)}"
+        r.cover("ask", "who", "group")
+        r.cover("property", *r.of("property"))
         if sense in ("joined", "indirect") or (len({link.type for link, _ in pairs}) == 1 and r.types):
             return paragraphs(
                 f"{len(things)} {what} for {cite(one)}:",
@@ -848,6 +1002,19 @@ class Plans:
         return paragraphs(
             f"{len(things)} {what} for {cite(one)}:", self.listed(self.say_link(link, one, other) for link, other in pairs)
         )
+
+    def _spoken_of(self, one: Thing, types: Sequence[str]) -> str:
+        """Nodes of types whose titles stand, in other words, in what a node says of itself."""
+        language, stop = self.record.words.language, self.record.words.stop
+        text = str(one.fields.get("description") or one.fields.get("summary") or "")
+        said = set(language.key(text)) - stop
+        others = [
+            other
+            for other in self.record
+            if other is not one and (not types or other.type in types) and (key := set(language.key(other.title)) - stop)
+            if len(key) > 1 and key <= said
+        ]
+        return f" Its description speaks of {joined([cite(other) for other in others])}: {text}" if others else ""
 
     def _verb(self, sense: str) -> str:
         return {
@@ -863,27 +1030,44 @@ class Plans:
 _TYPES = ("goal", "value", "principle", "guardrail", "vision", "strategy")
 
 
-async def contradictions(desk: TurnTools, text: str) -> str:
+async def contradictions(desk: TurnTools, text: str, one: Thing | None = None, others: Sequence[str] = ()) -> str:
     """The answer, of the types that the question names; of all that guide, where it names none.
+
+    Args:
+        desk: the turn's tools.
+        text: the question.
+        one: a node that each pair has to hold, if any.
+        others: types that the other node of such a pair may have; any where absent.
 
     Raises:
         NotOffered: the tool for it is not at hand.
         ServiceError: it failed.
     """
-    types = types_in(text)
+    types = types_in(text) if one is None else ()
     asked = FindContradictions(types=types) if types else FindContradictions()
-    found = await desk.ask(CONTRADICTIONS_TOOL, asked)
+    found = (await desk.ask(CONTRADICTIONS_TOOL, asked)).pairs
+    if one is not None:
+        wanted = {*others} - {one.type} or {*others}
+        found = tuple(
+            pair
+            for pair in found
+            for other in (pair.other if pair.one.id == one.id else pair.one,)
+            if one.id in (pair.one.id, pair.other.id) and (not wanted or other.type in wanted)
+        )
+        if not found:
+            return (
+                f"No: I found nothing that contradicts {cite(one)}: nothing is marked so, and nothing speaks of the opposite."
+            )
+        return paragraphs(f"Yes, for {cite(one)}:", listed(map(_describe_contradiction, found)))
     what = f"{types[0]}s" if len(types) == 1 else "nodes"
-    if not found.pairs:
+    if not found:
         return (
             f"I found no {what} that contradict each other: none are marked so, and none that speak of the same want opposites."
         )
     head = (
-        f"One pair of {what} contradicts itself"
-        if len(found.pairs) == 1
-        else f"{len(found.pairs)} pairs of {what} contradict each other"
+        f"One pair of {what} contradicts itself" if len(found) == 1 else f"{len(found)} pairs of {what} contradict each other"
     )
-    return paragraphs(f"{head}:", listed(map(_describe_contradiction, found.pairs)))
+    return paragraphs(f"{head}:", listed(map(_describe_contradiction, found)))
 
 
 def types_in(text: str) -> tuple[str, ...]:
@@ -1114,7 +1298,9 @@ _ALIKE = 10
 """Rows of an answer about the shape of the graph."""
 
 
-async def ask_tool(desk: TurnTools, topic: str, id: str | None, type: str, ids: Sequence[str], record: Record) -> str:
+async def ask_tool(
+    desk: TurnTools, topic: str, id: str | None, type: str, ids: Sequence[str], record: Record, types: Sequence[str] = ()
+) -> str:
     """What one tool says of a topic; empty where the topic needs a node that is not named.
 
     Args:
@@ -1123,6 +1309,7 @@ async def ask_tool(desk: TurnTools, topic: str, id: str | None, type: str, ids: 
         type: its type.
         ids: every node that is named.
         record: what the turn read.
+        types: types of the nodes that are asked about; all where absent.
 
     Raises:
         NotOffered: the tool is not at hand.
@@ -1138,9 +1325,11 @@ async def ask_tool(desk: TurnTools, topic: str, id: str | None, type: str, ids: 
             return paragraphs(f"{len(rows)} topics:", listed(rows)) if rows else "There are no topics on record yet."
         case "drift" if id is None:
             drifted = (await desk.ask(DRIFT_TOOL, ReportDrift())).findings
+            drifted = tuple(one for one in drifted if not types or one.node.type in types)
             kinds = types_in_words(record, drifted)
             if not drifted:
-                return "No: no node has drifted; the meaning of none moved by more than the threshold."
+                what = noun(types[0], 1) if len(types) == 1 else "node"
+                return f"No: no {what} has drifted; the meaning of none moved by more than the threshold."
             return paragraphs(
                 f"{len(drifted)} nodes drifted{kinds}:",
                 listed(f"{cite(one.node)} ({one.node.type}): by {one.drift:.2f}, last on {one.at.date()}" for one in drifted),

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from enum import StrEnum
 
 from phronesis_contracts import NotFound, ServiceError
 from phronesis_contracts.constitution import search
-from phronesis_contracts.constitution.insight import RuleHit
+from phronesis_contracts.constitution.insight import CONTRADICTIONS_TOOL, RuleHit
 from phronesis_contracts.constitution.registry import Layer
 from phronesis_contracts.constitution.search import SEMANTIC_SEARCH_TOOL, SemanticSearch
 from phronesis_contracts.constitution.session import START_SESSION_TOOL, StartSession
+from phronesis_embedding.wordnet import WordNet, load_wordnet
 
 from ...models.reasoner import TurnContext
 from ...turns.execution import TurnRun
 from ...understanding.language import Sense
 from ..text import courtesy, is_content, sentences, stem, words
 from .answers import Plans, ask_tool, assess_capacity, contradictions, figure, losses, noun, precedents, purpose, strategies
-from .reading import OPEN, Named, Reader, Reading, Record, Span, Thing, number_of, read_record, spaced, vocabulary_of
+from .reading import OPEN, Named, Period, Reader, Reading, Record, Span, Thing, number_of, read_record, spaced, vocabulary_of
 from .tools import CITED, NotOffered, SeenNode, TurnTools, cite, describe_hits, find_broken_rules, joined, listed, paragraphs
 
 
@@ -241,8 +243,8 @@ async def answer_by_rules(running: TurnRun, turn: TurnContext, desk: TurnTools) 
         return _phrase(turn, kind)
     question = classify_question(turn)
     try:
-        if question.kind is Kind.CONTRADICTION:
-            return paragraphs(await contradictions(desk, question.text), _phrase(turn, "by_rules"))
+        if question.kind is Kind.CONTRADICTION and not desk.has(CONTRADICTIONS_TOOL):
+            raise NotOffered(CONTRADICTIONS_TOOL.name)
         record = await read_record(desk, vocabulary_of(text))
         answer = await Asked(running, turn, desk, record, question).answer()
     except NotOffered as lacking:
@@ -252,6 +254,25 @@ async def answer_by_rules(running: TurnRun, turn: TurnContext, desk: TurnTools) 
     return paragraphs(answer, _phrase(turn, "by_rules"))
 
 
+_COMPARED = ("owner", "due", "budget", "effort", "spent", "priority", "roi", "confidence", "likelihood", "decided", "observed")
+"""What nodes are compared by."""
+_MEANT = 0.5
+"""The share of a title's weight that a message must have for an answer about that node to be of use in part."""
+_PUZZLING = 2
+"""Words that nothing explains, beyond which a part of an answer is no help."""
+_RULES = frozenset({"guardrail", "principle", "policy"})
+_OWN = frozenset({"type", "ask", "property", "point", "more", "verbs_of_being", "proposal", "allowed", "person"})
+"""Kinds of senses that say what is asked, and describe nothing."""
+_SPOKEN = 1.0
+"""How much of a description a rule has to speak of."""
+_CLOSE = 0.75
+"""The share of the best rating that others must stay below for one rule to be meant."""
+_LIKE_RATE = 0.6
+_SURE = 0.9
+_PRECISE = 2
+"""Words of a name beyond which it is that of no other node."""
+_ORDER = 3
+"""Words of the shortest message that orders something by a verb alone."""
 _FOLLOWED = 3
 """Earlier messages whose meaning a follow-up may rest on."""
 _ROW = re.compile(r"^- .*?\[([A-Za-z0-9][A-Za-z0-9_.:-]*)\]", re.M)
@@ -266,23 +287,50 @@ class Asked:
         self._reader = Reader(record)
         self._plans = Plans(record)
         self._scope: list[Thing] | None = None
+        self._words: WordNet | None = None
 
     async def answer(self) -> str:
         """What is said. Raises `NotOffered`, `NotFound` or another `ServiceError` of the tools."""
         r = self._followed()
+        if r.unknown and self._record.words.language.name == "en":
+            self._words = await asyncio.to_thread(load_wordnet)
+            r = self._followed()
+        said = await self._answered(r)
+        left = [] if r.closed else r.left()
+        if said and left:
+            return self._in_part(r, left, said)
+        if said and not r.closed and r.is_yes_or_no and not _SETTLED.match(said):
+            return paragraphs("I cannot say yes or no to that. This is what is on record:", said)
+        return said
+
+    def _in_part(self, r: Reading, left: Sequence[str], said: str) -> str:
+        """An answer that leaves words of the question out: refused, with what can be told instead."""
+        words = joined([f"“{word}”" for word in left])
+        clear = r.named and (r.named[0].typed or r.named[0].share >= _MEANT)
+        if r.unknown and not (clear and len(r.unknown) <= _PUZZLING):
+            return self._lacking(r, None)
+        return paragraphs(f"I cannot take {words} into account here. I can tell you this, which leaves it out:", said)
+
+    async def _answered(self, r: Reading) -> str:
         if r.has("meta") and not r.named and not r.types:
+            r.closed = True
             return f"{_phrase(self._turn, 'cannot')}{self._near(r)}"
-        for step in (self._unable, self._compared, self._by_tools, self._rules):
+        for step in (self._unable, self._compared, self._by_tools, self._rules, self._by_text):
             if said := await step(r):
                 return said
         if r.people and not (r.types or r.named or r.has("property") or r.periods or r.has("status") or r.unknown):
             if r.has("ask", "who", "describe") and not r.has("ask", "overdue", "count"):
                 told = [one for one in self._record if one.title in r.people and one.type in ("human", "ai")]
                 if told:
+                    r.cover_all("person")
+                    r.cover("ask", "who")
                     return "\n\n".join(self._person(one) for one in told)
         if r.has("by_layer"):
+            r.cover_all("by_layer")
+            r.cover("ask", "group", "count")
             counts = {layer.value: sum(1 for one in self._record if one.layer == layer) for layer in Layer}
             return paragraphs("Nodes by layer:", self._plans.listed(f"{name}: {n}" for name, n in counts.items()))
+        self._name_by_unit(r)
         if r.named and (said := await self._of_node(r)):
             return said
         if not r.named and r.unknown and self._question.kind in (Kind.PURPOSE, Kind.STRATEGY) and not r.has("property"):
@@ -293,6 +341,16 @@ class Asked:
             return self._described(r)
         return await self._else(r)
 
+    def _name_by_unit(self, r: Reading) -> None:
+        """What is counted names its metric, where no other is counted in the same: how many complaints."""
+        units = {(span.start, span.end, value) for span in r.spans for name, value in _pairs(span) if name == "unit"}
+        if r.named or r.types or len(units) != 1 or not r.has("ask", "count", "sum"):
+            return
+        start, end, unit = next(iter(units))
+        metrics = [one for one in self._record if one.type == "metric" and one.fields.get("unit") == unit]
+        if len(metrics) == 1:
+            r.named.append(Named(metrics[0], start, end, True))
+
     # Follow-ups
 
     def _followed(self) -> Reading:
@@ -301,10 +359,10 @@ class Asked:
         before: Reading | None = None
         for at in users:
             reply = past[at + 1].text if at + 1 < len(past) and past[at + 1].role != "user" else ""
-            said = self._reader.read(past[at].text)
+            said = self._reader.read(past[at].text, self._words)
             before = self._resolved(said, before, self._reply) if before else said
             self._reply, self._scope = reply, None
-        r = self._reader.read(self._question.text)
+        r = self._reader.read(self._question.text, self._words)
         return self._resolved(r, before, self._reply) if before is not None else r
 
     _reply = ""
@@ -312,8 +370,15 @@ class Asked:
     def _resolved(self, r: Reading, before: Reading, reply: str) -> Reading:
         rows = [one for id in dict.fromkeys(_ROW.findall(reply)) if (one := self._record.get(id))]
         cited = [one for id in dict.fromkeys(CITED.findall(reply)) if (one := self._record.get(id))]
-        if r.has("point", "many") and rows and not r.named:
+        each = r.has("ask", "group") and not (r.types or r.named or r.people or r.has("layer"))
+        if (r.has("point", "many") or each) and rows and not r.named:
             self._scope = rows
+            return r
+        own = {token.folded for token in r.tokens} & set(self._record.words.language.words.get("his", ()))
+        whose = before.people or [one.title for one in before.things if one.type in ("human", "ai")][:1]
+        if own and whose and not (r.people or r.named):
+            r.people = list(whose)
+            r.spans = [span for span in r.spans if not span.of("point")]
             return r
         carries = r.has("property") or r.has("ask") or r.has("relation") or r.has("status") or r.has("link")
         pointed = r.has("point", "one") and not r.named
@@ -369,36 +434,72 @@ class Asked:
     # Kinds of question
 
     async def _unable(self, r: Reading) -> str:
-        if r.has("allowed"):
+        if r.has("allowed") or {"guardrail", "principle", "policy"} & set(r.types) or not self._is_order(r):
             return ""
-        first = next((span for span in r.spans if span.of("unable") or span.of("type") or span.of("ask")), None)
-        at = r.at("unable")
-        if (
-            at < 0
-            or first is None
-            or not first.of("unable")
-            or at > 4
-            or r.opening in ("who", "when", "why", "did", "what", "which")
-        ):
-            return ""
+        r.closed = True
         return f"I cannot do that: without a language model I only read the graph.{self._near(r)}"
+
+    def _is_order(self, r: Reading) -> bool:
+        """Whether a message asks for a deed: it begins with a verb that no question begins with."""
+        words, stop = self._record.words.language.words, self._record.words.stop
+        at = next((at for at, token in enumerate(r.tokens) if token.stem not in stop and token.folded not in stop), -1)
+        opened = words.get("proposal", ())
+        asked = "?" in r.text and (r.opening in opened or r.opening in words.get("ability", ())) and not self._addresses(r)
+        if at < 0 or asked or r.opening in ("who", "when", "why", "did", "what", "which"):
+            return False
+        if r.at("unable") == at:
+            return True
+        first = r.tokens[at]
+        spanned = any(span.start <= at < span.end and span.senses for span in r.spans)
+        asking = {*words.get("asking", ()), *words.get("verbs_of_being", ())}
+        if at or spanned or first.folded in asking or "?" in r.text.split(r.tokens[-1].text)[0] or len(r.tokens) < _ORDER:
+            return False
+        return self._words is not None and self._words.is_verb(first.folded) and first.folded == self._words.plain(first.folded)
+
+    @property
+    def _opened(self) -> set[str]:
+        """Words that open a question for leave or advice."""
+        words = self._record.words.language.words
+        return {*words.get("proposal", ()), *words.get("ability", ()), *words.get("verbs_of_being", ())}
+
+    def _addresses(self, r: Reading) -> bool:
+        """Whether a message begins by asking the one who answers: can you, would you."""
+        return any(token.folded in self._record.words.language.words.get("you", ()) for token in r.tokens[1:2])
 
     async def _by_tools(self, r: Reading) -> str:
         desk, kind = self._desk, self._question.kind
         if kind is Kind.ROOM and not (r.has("ask", "sum") and r.types == ("project",)):
+            for name in ("period", "weekday", "month", "edge", "figure", "unit", "than", "type", "property", "ask", "status"):
+                r.cover_all(name)
+            r.cover("relation", "part", "lead")
+            r.cover_words("more", "another", "next", "other", "much", "first", "most")
+            r.unknown = []
             return await assess_capacity(desk, self._question.text, self._record.today, _window(r, self._record.today), r.hours)
+        if kind is Kind.CONTRADICTION and (r.named or not r.unknown):
+            r.cover("relation", "contradict")
+            r.cover_all("type")
+            r.cover_all("talk_of_tools")
+            r.cover("ask", "linked", "lack", "compare")
+            r.cover_words("each", "other", "another", "one")
+            r.cover_named(*r.things[:1])
+            return await contradictions(desk, self._question.text, r.things[0] if r.named else None, r.types)
         if kind is Kind.LOSS:
             found = r.things[0] if r.named else None
             node = desk.record.get(found.id) if found else None
+            r.closed = True
             if node is None:
                 named = await find_named_node(desk, self._question)
                 return await losses(desk, named.node) if named.node else _unnamed(named)
             return await losses(desk, node)
         if kind is Kind.PRECEDENT and not (
-            r.has("ask", "max", "min", "count", "mean", "sum", "group", "rank") or r.has("loss")
+            r.has("ask", "max", "min", "count", "mean", "sum", "group", "rank", "lack")
+            or r.has("loss")
+            or (r.has("gain") and not r.unknown and not _LIKE.search(self._question.text))
         ):
+            self._cover_precedent(r)
             return await _precedents(self._running, desk, self._question.subject)
         if r.has("precedent") and not r.types and not r.has("property"):
+            self._cover_precedent(r)
             return await _precedents(self._running, desk, self._question.text)
         for topic in r.of("talk_of_tools"):
             if topic in ("evolution", "drift", "progress") and r.named and r.things[0].type in ("metric", "observation"):
@@ -413,22 +514,46 @@ class Asked:
                 thing.type if thing else "",
                 [one.id for one in r.things],
                 self._record,
+                r.types,
             ):
+                if topic == "drift":
+                    r.cover_all("type")
+                r.cover("talk_of_tools", topic)
+                r.cover("period", "lately")
+                r.cover_named()
+                r.cover("ask", "linked", "count", "group", "lack", "max", "describe", "why")
+                r.cover("relation", "part", "rest")
+                r.cover("type", "pattern", "area", "event")
                 return said
         return ""
 
+    def _cover_precedent(self, r: Reading) -> None:
+        """What the search for precedents takes from a message: all but whose they are, when, and how many."""
+        for kind in ("precedent", "loss", "gain", "relation", "link", "property", "talk_of_tools", "superlative"):
+            r.cover_all(kind)
+        r.cover_all("type")
+        r.cover("ask", "why", "full")
+        r.cover_named()
+        r.unknown = []
+
     async def _rules(self, r: Reading) -> str:
-        if r.named and r.things[0].type in ("guardrail", "principle", "policy") and not r.unknown:
+        if r.named and r.things[0].type in _RULES and r.has("allowed"):
+            r.closed = True
+            return "\n\n".join(self._plans.in_full(one) for one in r.things if one.type in _RULES)
+        if r.named and r.things[0].type in _RULES and not r.unknown:
             return ""
         if r.opening in self._record.words.language.words.get("proposal", ()) and self._question.kind is Kind.PROPOSAL:
+            r.closed = True
             return await _precedents(self._running, self._desk, self._question.text)
         if not r.has("allowed") and not (
             self._question.kind is Kind.PROPOSAL
             and not r.types
             and not r.has("property")
-            and not r.has("ask", "when", "why", "who")
+            and (r.opening in self._opened or "?" not in r.text)
+            and not r.has("ask", "when", "why", "who", "count", "sum")
         ):
             return ""
+        r.closed = True
         if not r.has("allowed"):
             return await _precedents(self._running, self._desk, self._question.text)
         hits = await _broken(self._running, self._desk, self._question.text)
@@ -438,6 +563,52 @@ class Asked:
         if not said and not more:
             return "No guardrail or principle on record speaks of that."
         return paragraphs(said, *(self._plans.in_full(one) for one in more))
+
+    async def _by_text(self, r: Reading) -> str:
+        """Rules that speak of what a message describes, where it names none of them by its title."""
+        if not set(r.types) & _RULES or not r.unknown or any(one.thing.type in _RULES for one in r.named):
+            return ""
+        if r.people or r.has("ask", "count", "lack") or r.has("relation", "enforce"):
+            return ""
+        rated = self._rated([one for one in self._record if one.type in r.types and one.type in _RULES], r)
+        best = max((rate for rate, _ in rated), default=0.0)
+        found = [one for rate, one in rated if rate >= _CLOSE * best][:3]
+        if best < _SPOKEN or (len(found) > 1 and not self._many(r)):
+            return ""
+        r.closed = True
+        return paragraphs("What comes nearest to that:", *(self._plans.in_full(one) for one in found))
+
+    def _many(self, r: Reading) -> bool:
+        """Whether a message asks for several of a type."""
+        plural = tuple(self._record.words.language.words.get("plural", ())) or ("\0",)
+        return any(r.tokens[span.end - 1].folded.endswith(plural) for span in r.spans if span.of("type"))
+
+    def _rated(self, things: Sequence[Thing], r: Reading) -> list[tuple[float, Thing]]:
+        """Nodes with how much of what a message describes stands in their texts, the most first."""
+        own = {at for span in r.spans if set(map(_kind, span.senses)) & _OWN for at in range(span.start, span.end)}
+        said = {t.stem: t.folded for at, t in enumerate(r.tokens) if at not in own and t.stem not in self._record.words.stop}
+        language = self._record.words.language
+        texts = {one.id: {t.stem: t.folded for t in language.tokens(one.text[:1_000])} for one in things}
+        rated = []
+        for one in things:
+            rate = 0.0
+            for key, word in said.items():
+                holding = sum(1 for text in texts.values() if key in text)
+                if key in texts[one.id]:
+                    rate += 1.0 if holding == 1 else 1.0 / holding
+                elif holding == 0 and any(self._is_like(word, other) for other in texts[one.id].values()):
+                    rate += _LIKE_RATE
+            if rate:
+                rated.append((rate, one))
+        return sorted(rated, key=lambda row: -row[0])
+
+    def _is_like(self, word: str, other: str) -> bool:
+        words = self._words
+        if words is None or len(word) < 3 or len(other) < 3:
+            return False
+        if words.is_a(word, other) > _SURE or words.are_synonyms(word, other, 2):
+            return True
+        return bool((words.derived(word) | {words.plain(word)}) & (words.derived(other) | {words.plain(other)}))
 
     def _touching(self, r: Reading) -> list[Thing]:
         words = {token.stem for token in r.tokens} - self._record.words.stop
@@ -453,7 +624,17 @@ class Asked:
 
     async def _compared(self, r: Reading) -> str:
         if len(r.things) >= 2 and r.has("ask", "compare"):
-            return self._plans.compare(list(dict.fromkeys(r.things))[:4])
+            told = list(dict.fromkeys(r.things))[:4]
+            r.cover_named(*told)
+            r.cover("type", "human")
+            r.cover_all("figure")
+            r.cover("ask", "compare", "who", "when", "group", "max", "min")
+            r.cover("property", *_COMPARED)
+            r.cover_all("superlative")
+            r.cover("relation", "up", "lead", "part")
+            r.cover("type", *(one.type for one in told))
+            r.cover_words("both", "next", "each")
+            return self._plans.compare(told)
         return ""
 
     async def _of_node(self, r: Reading) -> str:
@@ -472,7 +653,10 @@ class Asked:
                 one, same = having[0], having
             if len(same) > 1 and (len({each.type for each in same}) > 1 or not r.types):
                 asked = joined([cite(each) for each in same[:4]])
+                r.closed = True
                 return f"Which one do you mean: {asked}?" if r.has("property") or r.has("ask", "who", "when", "why") else ""
+        one = self._having(r, one)
+        named = r.named[0]
         strong = [sense for sense in r.of("relation") if sense != "part"]
         if r.types == (one.type,) and not strong and not r.has("link") and self._is_itself(r, named):
             r.absorbed |= {at for span in r.spans if span.of("type") for at in range(span.start, span.end)}
@@ -481,6 +665,7 @@ class Asked:
         asks = [sense for sense in r.of("property") if not (sense == "reasoning" and r.has("ask", "why"))]
         if r.opening in plans.being and r.has("relation") and strong and len(r.things) == 1 and not r.types:
             pairs, _ = plans.related(r, one, (named.start, named.end))
+            r.cover("ask", "lack")
             return f"{'Yes' if pairs else 'No'}. {plans.say_related(r, named)}"
         if r.opening in plans.being and (said := self._yes_or_no(r, one)):
             return said
@@ -491,29 +676,41 @@ class Asked:
             and (
                 r.has("talk_of_tools", "progress", "evolution", "drift")
                 or r.has("property", "value", "observed", "current")
+                or bool(r.periods)
                 or r.has("ask", "max", "min", "mean", "count", "list")
             )
-            and not r.types
+            and set(r.types) <= {"metric", "observation"}
             and "measure" not in strong
         ):
             return self._measured(one, r)
         if r.has("ask", "why", "indirect") and not r.types and not asks:
-            return await self._why(one)
+            return await self._why(r, one)
         if r.types and not (asks and set(r.types) <= {"human", "evidence"} and not strong):
             if r.types == ("human",) and not strong:
-                return plans.properties(one, ["owner"])
+                return self._told(r, one, ["owner"])
             filtered = self._with_text(r)
             if (
                 filtered is None
                 and self._question.kind is Kind.STRATEGY
                 and not plans.related(r, one, (named.start, named.end))[0]
             ):
+                self._cover_strategies(r)
                 return await strategies(self._desk, self._question.subject)
             return plans.say_related(r, named) if filtered is None else filtered
         words = self._record.words.language.words
         if r.tokens[-1].folded in words.get("purpose_end", ()) and not strong and not asks:
-            return await self._why(one)
-        if r.has("remainder") and {"budget", "spent"} & set(asks) and (left := self._left(one)):
+            return await self._why(r, one)
+        aimed = one.type == "keyResult"
+        if r.has("remainder") and ({"budget", "spent"} & set(asks) or aimed) and (left := self._left(one)):
+            r.cover_all("remainder")
+            r.cover("ask", "count", "sum", "lack")
+            r.cover("type", "goal", "keyResult")
+            r.cover("property", "target", "current")
+            r.cover("status", "open")
+            r.cover("ask", "sum")
+            r.cover("relation", "part")
+            r.cover("property", "budget", "spent")
+            r.cover_named(one)
             return left
         if (
             self._question.kind is Kind.PURPOSE
@@ -521,13 +718,22 @@ class Asked:
             and strong[0] in ("up", "align")
             and named.start < r.at("relation", strong[0])
         ):
-            return await self._why(one)
+            return await self._why(r, one)
         if r.has("link") or (strong and not (r.has("ask", "who") and "owner" in asks)):
             if not (
                 asks and not r.has("link") and r.at("property", *asks) == r.at("relation", *strong) and r.has("ask", "when")
             ):
                 return plans.say_related(r, named)
         senses = list(asks)
+        if (
+            r.has("status", *OPEN, "open", "done")
+            and r.has("relation", "part")
+            and one.type != "task"
+            and not (r.types or asks)
+        ):
+            tasks = (Sense("type", "task"),)
+            r.spans.append(Span(len(r.tokens), len(r.tokens), tasks))
+            return plans.say_related(r, named)
         if one.type in ("human", "ai") and not senses:
             return "" if r.unknown else self._person(one)
         if r.has("ask", "who") or r.has("person"):
@@ -541,12 +747,68 @@ class Asked:
         if r.has("ask", "overdue") and not senses:
             senses = ["due"]
         if r.has("ask", "full") or (senses and set(senses) <= {"trigger", "response", "statement"}):
+            r.cover("ask", "full", "when")
+            r.cover("property", "trigger", "response", "statement", "reasoning", "due")
+            r.cover("type", *(each.type for each in r.things))
+            r.cover("relation", "part")
+            r.cover_named()
             return "\n\n".join(plans.in_full(each) for each in r.things)
         if senses:
             if r.unknown and not self._lenient(r):
                 return self._lacking(r, one)
-            return "\n".join(self._owned(each, senses) for each in self._sure(r))
+            return "\n".join(self._told(r, each, senses) for each in self._sure(r))
         return ""
+
+    def _told(self, r: Reading, one: Thing, senses: list[str]) -> str:
+        """What a node says of some senses, and that the words for them are accounted for."""
+        r.cover_named(one)
+        r.cover("property", *senses)
+        r.cover("relation", "part", *(["lead"] if "owner" in senses else []))
+        r.cover("type", one.type, *(["human", "task"] if "owner" in senses else []))
+        if "owner" in senses:
+            r.cover("ask", "who")
+            r.cover_all("person")
+        if set(senses) & {"due", "decided", "observed"}:
+            r.cover("ask", "when", "count")
+            for kind in ("unit", "count_up", "edge"):
+                r.cover_all(kind)
+        if "reasoning" in senses:
+            r.cover("ask", "why")
+        r.cover("status", *(["todo", "in_progress", "done", "open"] if set(senses) & {"status", "due"} else []))
+        r.cover("ask", *(["overdue"] if "due" in senses else []))
+        r.cover("superlative", *senses)
+        if set(senses) & {"effort", "budget", "spent", "value", "priority", "roi", "confidence", "likelihood"}:
+            r.cover("ask", "count", "sum")
+            r.cover_all("unit")
+            r.cover_all("earn")
+        return self._owned(one, senses)
+
+    def _cover_strategies(self, r: Reading) -> None:
+        r.cover("type", "strategy", "initiative", "goal")
+        r.cover("relation", "up", "support", "part", "lead")
+        r.cover_named()
+
+    def _having(self, r: Reading, one: Thing) -> Thing:
+        """The node that is meant: of those whose titles have the words as well, the only one that has what is asked."""
+        named = r.named[0]
+        wanted = list(r.of("property")) or (["reasoning"] if r.has("ask", "why") else [])
+        if (
+            named.end - named.start > _PRECISE
+            or not wanted
+            or any(self._record.value(one, sense) is not None for sense in wanted)
+        ):
+            return one
+        stems = {token.stem for token in r.tokens[named.start : named.end]} - self._record.words.stop
+        key = self._record.words.language.key
+        others = [
+            each
+            for each in self._record
+            if each is not one and stems <= set(key(each.title)) and self._record.value(each, wanted[0]) is not None
+        ]
+        if len(others) != 1 or not stems:
+            return one
+        r.named[0] = replace(named, thing=others[0], others=())
+        return others[0]
 
     def _person(self, one: Thing) -> str:
         owned = [each for each in self._record if one.title in self._record.owners(each)]
@@ -555,6 +817,10 @@ class Asked:
 
     def _left(self, one: Thing) -> str:
         """What is left of a budget."""
+        target, current = (number_of(self._record.value(one, sense)) for sense in ("target", "current"))
+        if target is not None and current is not None:
+            far = f"the target is {figure(target)}, and {figure(current)} is reached"
+            return f"{figure(target - current)} to go for {cite(one)}: {far}."
         budget, spent = (number_of(self._record.value(one, sense)) for sense in ("budget", "spent"))
         if budget is None or spent is None:
             return ""
@@ -586,27 +852,44 @@ class Asked:
         plans, record = self._plans, self._record
         if r.types and not r.absorbed:
             return ""
+        r.cover_named(one)
         if r.has("ask", "overdue"):
+            r.cover("ask", "overdue")
             due = record.due(one)
             when = f"it was due {due}" if record.is_overdue(one) else f"it is due {due}" if due else "it has no due date"
             state = f", and its status is {spaced(one.status)}" if one.type == "task" else ""
             return f"{'Yes' if record.is_overdue(one) else 'No'}, {cite(one)}: {when}{state}."
+        if one.type == "task" and not r.has("status") and self._is_perfect(r, one):
+            return f"{'Yes' if one.status == 'done' else 'No'}: the status of {cite(one)} is {spaced(one.status)}."
         if r.has("status") and one.type == "task":
+            r.cover_all("status")
             wanted = set(r.of("status"))
             yes = one.status in wanted or ("open" in wanted and one.status in OPEN)
             return f"{'Yes' if yes else 'No'}: the status of {cite(one)} is {spaced(one.status)}."
         if r.has("status"):
+            r.cover_all("status")
             state = spaced(str(record.value(one, "status")))
             return f"{'Yes' if one.status in r.of('status') else 'No'}: the status of {cite(one)} is {state}."
         value = number_of(record.value(one, "roi"))
         if (r.has("gain") or r.has("loss")) and value is not None:
             yes = value < 0 if r.has("loss") else value > 0
+            for kind in ("loss", "gain"):
+                r.cover_all(kind)
+            r.cover("property", "roi", "budget")
             return f"{'Yes' if yes else 'No'}: the return of {cite(one)} is {figure(value)}."
         if r.people:
             owners = record.owners(one)
             yes = bool(set(r.people) & set(owners))
+            r.cover_all("person")
+            r.cover("property", "owner")
+            r.cover("relation", "lead")
             return f"{'Yes' if yes else 'No'}: the owner of {cite(one)} is {joined(owners) or 'not on record'}."
         if len(r.things) >= 2:
+            r.cover_named(*r.things[:2])
+            r.cover_all("relation")
+            r.cover_all("link")
+            r.cover_all("type")
+            r.cover("ask", "linked", "indirect")
             return self._joins(r, r.things[0], r.things[1])
         if r.bounds and (sense := plans._measured(r)):
             q = plans.query(r)
@@ -616,8 +899,22 @@ class Asked:
             senses = [sense for sense in r.of("property")]
             if senses:
                 there = all(record.value(one, sense) is not None for sense in senses)
+                r.cover_all("property")
+                r.cover("ask", "lack")
                 return f"{'Yes' if there else 'No'}. {plans.properties(one, senses)}"
         return ""
+
+    def _is_perfect(self, r: Reading, one: Thing) -> bool:
+        """Whether what a task is to do is asked about as done: have the panels been ordered?"""
+        verb = self._record.words.language.tokens(one.title)[:1]
+        said = [token.folded for token in r.tokens]
+        if not verb:
+            return False
+        done = {
+            word for token, word in zip(r.tokens, said, strict=True) if token.stem == verb[0].stem and word != verb[0].folded
+        }
+        r.cover_words(*done)
+        return any(word.endswith(("ed", "en", "t", "n", "d")) for word in done)
 
     def _joins(self, r: Reading, one: Thing, other: Thing) -> str:
         plans, record = self._plans, self._record
@@ -643,12 +940,22 @@ class Asked:
 
     async def _joined(self, r: Reading) -> str:
         one, other = r.things[:2]
+        r.cover_named(one, other)
+        r.cover("ask", "linked")
+        r.cover("talk_of_tools", "path")
+        r.cover_all("relation")
         for first, second in ((one, other), (other, one)):
             if path := self._plans.path_up(first, second):
                 return f"{cite(one)} and {cite(other)} are joined: {self._plans._chained(first, path)}"
         return await ask_tool(self._desk, "path", one.id, one.type, [one.id, other.id], self._record)
 
-    async def _why(self, one: Thing) -> str:
+    async def _why(self, r: Reading, one: Thing) -> str:
+        r.cover_named(one)
+        r.cover("ask", "why", "indirect", "describe", "linked")
+        r.cover("relation", "up", "support", "align", "part", "rest", "lead")
+        r.cover("property", "reasoning")
+        r.cover("type", one.type)
+        r.cover_words("first")
         reasons = [
             f"{spaced(name).capitalize()}: {one.fields[name]}" for name in ("reasoning", "rationale") if name in one.fields
         ]
@@ -674,6 +981,17 @@ class Asked:
 
     def _measured(self, one: Thing, r: Reading) -> str:
         record = self._record
+        r.cover_named(one)
+        r.cover("talk_of_tools", "progress", "evolution", "drift")
+        r.cover("property", "value", "observed", "current", "unit")
+        r.cover("type", "metric", "observation")
+        r.cover("superlative", "date")
+        r.cover("ask", "max", "min")
+        r.cover_words("last", "first", "next")
+        r.cover("ask", "count", "list", "when", "mean" if r.has("ask", "mean") else "count")
+        r.cover("relation", "measure", "part")
+        for kind in ("period", "month", "edge"):
+            r.cover_all(kind) if r.periods else None
         metric = one
         if one.type == "observation":
             metric = next((other for link, other in record.neighbours(one.id) if other.type == "metric"), one)
@@ -696,15 +1014,18 @@ class Asked:
             f"{cite(each)}: {figure(number_of(record.value(each, 'value')) or 0)} {unit} ({day[:10]})" for day, each in points
         ]
         first, last = (number_of(record.value(points[at][1], "value")) or 0 for at in (0, -1))
-        for period in r.periods:
+        if r.periods:
+            months = {r.tokens[span.start].stem for span in r.spans if span.of("month")}
             inside = [
                 (day, each)
                 for day, each in points
-                if (when := record.day(day))
-                and (period.first is None or when >= period.first)
-                and (period.last is None or when <= period.last)
+                if any(_within(record.day(day), period) for period in r.periods) or months & self._stems_of(each)
             ]
+            if not inside:
+                return f"No observation of {cite(one)} from that time is on record. The latest:\n{rows[-1]}"
             rows = [row for row, point in zip(rows, points, strict=True) if point in inside]
+            points = inside
+            first, last = (number_of(record.value(points[at][1], "value")) or 0 for at in (0, -1))
         if r.has("talk_of_tools", "progress", "evolution", "drift"):
             way = "rose" if last > first else "fell" if last < first else "stayed the same"
             return paragraphs(
@@ -713,7 +1034,10 @@ class Asked:
         if r.has("ask", "mean"):
             numbers = [number_of(record.value(each, "value")) or 0 for _, each in points]
             return f"{figure(sum(numbers) / len(numbers))} {unit} on average over {len(numbers)} observations of {cite(one)}."
-        return paragraphs(f"{figure(last)} {unit}: the latest value of {cite(one)}.", self._plans.listed(rows))
+        return paragraphs(
+            f"{figure(last)} {unit}: the {'value then' if r.periods else 'latest value'} of {cite(one)}.",
+            self._plans.listed(rows),
+        )
 
     # Sets
 
@@ -748,8 +1072,10 @@ class Asked:
     def _default_types(self, r: Reading) -> None:
         """Types where none is said: those that have what is asked, tasks first."""
         record = self._record
+        if r.faint and r.has("superlative"):
+            return
         wanted = [sense for sense in r.of("property") if sense != "status"]
-        if r.has("loss", "gain") or "roi" in wanted or "decided" in wanted:
+        if r.has("loss") or r.has("gain") or "roi" in wanted or "decided" in wanted:
             types = ["decision"]
         elif r.values and not r.people:
             types = sorted({one.type for one in record if any(one.fields.get(name) == value for name, value in r.values)})
@@ -773,6 +1099,7 @@ class Asked:
         q.conditions = [row for row in q.conditions if not row[0].startswith("without") or r.has("property")]
         found = [one for one in q.run(self._record) if stems <= self._stems_of(one)]
         if r.named:
+            r.closed = r.closed or len(r.unknown) > 1
             return (
                 None
                 if len(r.unknown) <= 1
@@ -782,6 +1109,7 @@ class Asked:
             return self._lacking(r, None) if stems else None
         q.scope = tuple(found)
         r.unknown = []
+        r.covered |= {at for at, token in enumerate(r.tokens) if token.stem in stems}
         return self._plans.say_set(q, r)
 
     def _near(self, r: Reading) -> str:
@@ -795,6 +1123,7 @@ class Asked:
         return " I can list and count nodes by type, owner, day and status, follow what serves what, and find precedents."
 
     def _lacking(self, r: Reading, one: Thing | None) -> str:
+        r.closed = True
         said = joined([f"“{word}”" for word in r.unknown])
         return f"I cannot find anything on record about {said}{f' for {cite(one)}' if one else ''}.{self._near(r)}"
 
@@ -802,21 +1131,54 @@ class Asked:
         if r.unknown and not r.named[0].whole:
             return self._lacking(r, r.things[0])
         if r.unknown:
+            r.closed = True
             said = joined([f"“{word}”" for word in r.unknown])
             return f"I cannot tell {said} from the record; this is what it holds.\n\n{self._plans.describe(r.things[0])}"
         told = list(dict.fromkeys(r.things))[:3]
+        r.cover_named(*told)
+        r.cover("type", *(one.type for one in told))
+        r.cover("relation", "part")
+        r.cover("ask", "full")
         metrics = {one.id: f"{self._measured(one, r)}\n\n" for one in told if one.type == "metric"}
         return "\n\n".join(f"{metrics.get(one.id, '')}{self._plans.describe(one)}" for one in told)
 
     async def _else(self, r: Reading) -> str:
-        if self._question.kind is Kind.STRATEGY:
+        r.closed = True
+        if self._question.kind is Kind.STRATEGY and not r.has("ask", "lack"):
             return await strategies(self._desk, self._question.subject)
         if self._question.kind is Kind.PURPOSE:
             found = await find_named_node(self._desk, self._question)
             return await purpose(self._desk, found.node) if found.node else _unnamed(found)
         if said := self._with_words(r):
             return said
-        return paragraphs(await _searched(self._desk, self._question), _phrase(self._turn, "cannot"))
+        if said := self._faintly(r):
+            return said
+        asks = "?" in self._question.text or r.opening in self._plans.being or bool({*r.of("ask")} - {"list", "describe"})
+        lead = f"I cannot answer that from the record.{self._near(r)}" if asks else ""
+        return paragraphs(lead, await _searched(self._desk, self._question), _phrase(self._turn, "cannot"))
+
+    @staticmethod
+    def _cover_words(r: Reading, stems: set[str], found: Sequence[Thing]) -> None:
+        """Account for words that stand in the texts of nodes, and leave it open whether the rest is met."""
+        if not found:
+            return
+        r.unknown, r.closed = [], False
+        r.covered |= {at for at, token in enumerate(r.tokens) if token.stem in stems}
+        r.cover_named()
+        r.cover("type", *(one.type for one in found))
+
+    def _faintly(self, r: Reading) -> str:
+        """What is asked of a node that one word may mean, where it alone has that word and what is asked."""
+        senses = [
+            *r.of("property"),
+            *(["reasoning"] if r.has("ask", "why") else []),
+            *(["owner"] if r.has("ask", "who") else []),
+        ]
+        having = [one.thing for one in r.faint if senses and self._record.value(one.thing, senses[0]) is not None]
+        if len(having) != 1 or r.faint[0].others:
+            return ""
+        words = joined([f"“{word}”" for word in r.unknown])
+        return f"I cannot tell for sure what {words} means. If it is this: {self._owned(having[0], senses)}"
 
     def _with_words(self, r: Reading) -> str:
         """Nodes whose texts have every word that carries sense; people first where a question asks who."""
@@ -825,15 +1187,38 @@ class Asked:
         if not stems or not self._desk:
             return ""
         found = [one for one in self._record if stems <= self._stems_of(one)]
+        senses = [sense for sense in r.of("property") if found and self._record.value(found[0], sense) is not None]
+        if len(found) == 1 and senses:
+            self._cover_words(r, stems, found)
+            return self._told(r, found[0], senses)
         people = [one for one in found if one.type in ("human", "ai")]
         if r.has("ask", "who"):
+            self._cover_words(r, stems, people)
+            r.cover("ask", "who")
             return "\n\n".join(self._person(one) for one in people[:3])
         if not found or r.periods or not (r.has("ask", "describe", "list") or r.opening in self._plans.being):
             return ""
+        self._cover_words(r, stems, found)
         return paragraphs(
             f"{len(found)} on record:",
             self._plans.listed(f"{cite(one)} ({noun(one.type, 1)}){self._plans._gist(one)}" for one in found),
         )
+
+
+_SETTLED = re.compile(r"(?:Yes|No|There|I cannot|I found|It|Of|[\d,]+ )\b|\d")
+"""How answers to a question for yes or no begin."""
+
+
+def _pairs(span: Span) -> list[tuple[str, str]]:
+    return [sense.value for sense in span.senses if sense.kind == "pair"]
+
+
+def _kind(sense: Sense) -> str:
+    return sense.kind
+
+
+def _within(day: date | None, period: Period) -> bool:
+    return day is not None and (period.first is None or day >= period.first) and (period.last is None or day <= period.last)
 
 
 def _window(r: Reading, today: date) -> tuple[date, date] | None:
@@ -879,7 +1264,7 @@ async def _searched(desk: TurnTools, question: Question) -> str:
 
 def _unnamed(found: NamedNode) -> str:
     near = f" Near to it are {joined([cite(one) for one in found.near])}; ask with one of their titles." if found.near else ""
-    return f"I found no node that your question names.{near}"
+    return f"I cannot tell which node your question names.{near}"
 
 
 def _phrase(turn: TurnContext, name: str) -> str:

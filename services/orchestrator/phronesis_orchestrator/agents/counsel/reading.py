@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from functools import cache, cached_property
 from importlib.resources import files
+from itertools import pairwise
 from math import log
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -29,6 +30,7 @@ from phronesis_contracts.constitution.paths import SUBGRAPH_TOOL, Subgraph
 from phronesis_contracts.constitution.registry import TYPES, Kind, Layer, TaskStatus
 from phronesis_contracts.constitution.session import GET_CALENDAR_TOOL, START_SESSION_TOOL, StartSession
 from phronesis_contracts.constitution.values import ConstitutionNode
+from phronesis_embedding.wordnet import WordNet
 
 from ...understanding.language import Language, Sense, Token, detect, fold, parse
 from .tools import NotOffered, TurnTools
@@ -87,6 +89,18 @@ class Vocabulary:
     """Types of relationships that lead from what is upheld to what upholds it."""
     stop: frozenset[str]
     """Stems that carry no sense of their own."""
+    forms: Mapping[str, str]
+    """Words as the phrases spell them, with their stems."""
+    senses: Mapping[str, str]
+    """Single words that name a type, a property, a status or a relationship, with their stems."""
+    counting: frozenset[str]
+    """Stems of numbers, units and times, which name no node by themselves."""
+
+
+_WIDE = ("type", "property", "status", "relation", "superlative")
+_SENSES = 3
+"""The commonest senses of two words in which one may stand for the other."""
+_COUNTING = frozenset({"number", "multiplier", "unit", "period", "weekday", "month"})
 
 
 @cache
@@ -100,12 +114,22 @@ def vocabularies() -> Mapping[str, Vocabulary]:
         told = {name: body for name, body in data.items() if name not in ("names", "relation_names", "against")}
         language = parse(told)
         stop = {token.stem for phrase in language.words["stop"] for token in language.tokens(phrase)}
+        tokens = [token for phrases in language.words.values() for phrase in phrases for token in language.tokens(phrase)]
+        counted = [key for key, senses in language.phrases.items() if any(sense.kind in _COUNTING for sense in senses)]
         found[language.name] = Vocabulary(
             language,
             {sense: frozenset(fold(one.strip()) for one in body.split("|")) for sense, body in data["names"].items()},
             {sense: frozenset(one.strip() for one in body.split("|")) for sense, body in data["relation_names"].items()},
             frozenset(one.strip() for one in data["against"].split("|")),
-            frozenset(stop),
+            frozenset(stop | {language.stem(word) for kind in ("except", "negation") for word in language.words.get(kind, ())}),
+            {token.folded: token.stem for token in tokens if token.folded.isalpha() and len(token.folded) >= 3},
+            {
+                phrase: language.stem(phrase)
+                for name, phrases in language.words.items()
+                for phrase in phrases
+                if name.partition(".")[0] in _WIDE and phrase.isalpha() and language.stem(phrase) not in stop
+            },
+            frozenset(stem for key in counted for stem in key),
         )
     return found
 
@@ -322,6 +346,8 @@ _WHOLE = 0.85
 """The share of a title that is as good as all of it."""
 _MOST = 0.5
 """The share that words must have which mean something by themselves."""
+_REACH = 4
+"""Words between the two ends of a period."""
 _GAP = 2
 """Words without a sense between two words of a title."""
 
@@ -360,6 +386,8 @@ class Period:
     first: date | None
     last: date | None
     said: str = ""
+    at: int = -1
+    """Where the words for it begin."""
 
 
 @dataclass(frozen=True)
@@ -388,8 +416,18 @@ class Reading:
     hours: float | None = None
     unknown: list[str] = field(default_factory=list)
     """Words that nothing explains."""
+    faint: tuple[Named, ...] = ()
+    """Nodes that one of those words may name."""
     absorbed: set[int] = field(default_factory=set)
     """Tokens of type names that only say what a named node is."""
+    spared: list[Named] = field(default_factory=list)
+    """Nodes that are left out of what is asked for: all but these."""
+    covered: set[int] = field(default_factory=set)
+    """Tokens that the plan of the answer accounts for."""
+    met: set[tuple[int, str]] = field(default_factory=set)
+    """Where words that ask begin, with the senses of asking that the plan meets."""
+    closed: bool = False
+    """Whether the answer is a refusal, or stands for all of the message."""
 
     def of(self, kind: str) -> tuple[str, ...]:
         """Values of the senses of a kind, in the order of the words."""
@@ -417,9 +455,122 @@ class Reading:
     def things(self) -> list[Thing]:
         return [one.thing for one in self.named]
 
+    def cover_all(self, *kinds: str) -> None:
+        """Account for every word that has a sense of these kinds."""
+        for kind in kinds:
+            self.cover(kind, *self.of(kind))
+
+    def cover(self, kind: str, *values: str) -> None:
+        """Account for the words that have one of these senses."""
+        for span in self.spans:
+            met = [value for value in span.of(kind) if value in values]
+            if met:
+                self.covered |= set(range(span.start, span.end))
+                self.met |= {(span.start, value) for value in met if kind == "ask"}
+
+    def cover_named(self, *things: Thing) -> None:
+        """Account for the words that name nodes; for all that do, where none is given."""
+        ids = {one.id for one in things}
+        for one in self.named:
+            if not ids or one.thing.id in ids:
+                self.covered |= set(range(one.start, one.end))
+
+    @property
+    def is_yes_or_no(self) -> bool:
+        """Whether it is to be answered by yes or no."""
+        being = self.record.words.language.words.get("verbs_of_being", ())
+        return self.opening in being and "?" in self.text and not self.has("ask", "why", "when", "who")
+
+    @property
+    def goes_through(self) -> bool:
+        """Whether it asks for an order from one end to the other: from the most to the least."""
+        ends = [span for span in self.spans if span.start not in self.absorbed and set(span.of("ask")) & {"max", "min"}]
+        return any(span.of("low") for span in ends) and any(not span.of("low") for span in ends)
+
+    def cover_words(self, *words: str) -> None:
+        """Account for words as they stand."""
+        said = {at for at, token in enumerate(self.tokens) if token.folded in words}
+        self.covered |= said
+        self.met |= {(span.start, value) for span in self.spans if span.start in said for value in span.of("ask")}
+
+    def cover_negation(self) -> None:
+        """Account for every word that says no."""
+        said = self.record.words.language.words.get("negation", ())
+        self.covered |= {at for at, one in enumerate(self.tokens) if one.folded in said or one.folded.endswith("n't")}
+
+    def denied(self, start: int) -> int:
+        """Where a word stands that turns what begins at a token into its opposite; -1 where none does."""
+        words = self.record.words.language.words
+        turning = {*words.get("negation", ()), *words.get("except", ())}
+        for at in range(start - 1, max(-1, start - 4), -1):
+            token = self.tokens[at]
+            if token.folded in turning or token.folded.endswith("n't"):
+                return at
+            if token.stem not in self.record.words.stop and token.folded not in self.record.words.stop:
+                return -1
+        return -1
+
+    def left(self) -> list[str]:
+        """What the answer does not account for: words and phrases that change what is asked, as they were written."""
+        words = self.record.words.language.words
+        weighty = {*words.get("weighty", ()), *words.get("negation", ()), *words.get("except", ())}
+        told = [one.thing.title for one in self.named if not self.covered.isdisjoint(range(one.start, one.end))]
+        titled = {stem for title in told for stem in self.record.words.language.key(title)}
+        covered = self.covered | self.absorbed | {at for at, token in enumerate(self.tokens) if token.stem in titled}
+        named = [range(one.start, one.end) for one in self.named]
+        inside = {at for part in named for at in part}
+        missing = {part.start: part for part in named if covered.isdisjoint(part)}
+        for span in self.spans:
+            part = range(span.start, min(span.end, len(self.tokens)))
+            if not part or inside.issuperset(part) or part.start in self.absorbed:
+                continue
+            figures = _FIGURES.intersection(span.of("ask"))
+            unmet = (
+                figures
+                and part[0] not in covered - self.covered
+                and not any((span.start, value) in self.met for value in figures)
+            )
+            if unmet or (covered.isdisjoint(part) and any(map(_is_demand, span.senses))):
+                missing[part.start] = part
+        spanned = {at for span in self.spans if span.senses for at in range(span.start, span.end)} | inside
+        for at, token in enumerate(self.tokens):
+            light = token.folded not in weighty and not token.folded.endswith("n't") and token.text not in self.unknown
+            if not light and at not in covered | spanned and token.folded not in _PERCENT:
+                missing[at] = range(at, at + 1)
+        return [
+            self.text[self.tokens[part[0]].start : self.tokens[part[-1]].end]
+            for _, part in sorted(missing.items())
+            if part[-1] < len(self.tokens)
+        ]
+
     @cached_property
     def opening(self) -> str:
         return self.tokens[0].folded if self.tokens else ""
+
+
+_PERCENT = ("%", "percent")
+_BARE = frozenset(
+    {"stop", "weighty", "negation", "except", "multiplier", "range_to", "articles", "verb_months", "asking", "his"}
+)
+"""Kinds of words that are no senses of their own."""
+_ASIDE = frozenset({"list", "describe", "exists", "name_of"})
+"""Senses of asking that any answer meets."""
+_FIGURES = frozenset({"count", "sum", "mean", "max", "min"})
+"""Senses of asking that have to be met themselves, whatever else their words say."""
+_DEMANDS = frozenset(
+    {
+        *("type", "layer", "status", "property", "relation", "link", "person", "pair", "superlative", "loss", "gain", "share"),
+        *("remainder", "level", "period", "weekday", "month", "than", "talk_of_tools", "by_layer", "count_up", "precedent"),
+        *("allowed", "figure", "each_person", "even_odds"),
+    }
+)
+"""Kinds of senses that an answer has to account for."""
+
+
+def _is_demand(sense: Sense) -> bool:
+    if (sense.kind, sense.value) == ("relation", "part"):
+        return False  # in, of, for: what they join is accounted for by itself
+    return sense.kind in _DEMANDS or (sense.kind == "ask" and sense.value not in _ASIDE)
 
 
 class Reader:
@@ -446,7 +597,15 @@ class Reader:
         self._own_words |= {stem for key in (*self._people, *self._values) for stem in key}
         self._extra = self._tenant_phrases()
         self._own_words |= {stem for key in self._extra for stem in key}
-        self._texts: dict[str, set[str]] = {}
+        self._titled: dict[str, str] = {}
+        self._forms = self._known_forms()
+
+    def _known_forms(self) -> dict[str, str]:
+        """Words that are known as they are written, with their stems."""
+        tokens = [token for one in self._record for token in self._language.tokens(one.title)]
+        titled = {token.folded: token.stem for token in tokens if token.folded.isalpha() and len(token.folded) >= 3}
+        self._titled = {form: stem for form, stem in titled.items() if stem not in self._stop}
+        return {**self._record.words.forms, **titled}
 
     def _key(self, text: str) -> tuple[str, ...]:
         key = self._language.key(text)
@@ -495,16 +654,48 @@ class Reader:
             found.setdefault(tuple(stem for stem in key if stem not in self._stop) or key, (Sense("link", type),))
         return found
 
-    def read(self, text: str) -> Reading:
-        """What the words of a message name."""
-        reading = Reading(text, self._record)
-        reading.tokens = tuple(self._mended(token) for token in self._language.tokens(text))
+    def read(self, text: str, words: WordNet | None = None) -> Reading:
+        """What the words of a message name.
+
+        Args:
+            text: the message.
+            words: where words are looked up that nothing explains; those that mean the same are read in their place.
+        """
+        tokens = tuple(self._mended(token) for token in self._language.tokens(text))
+        reading = self._read(text, tokens)
+        if words is None or not reading.unknown:
+            return reading
+        alike = {token: self._alike(token, words) for token in tokens if token.text in reading.unknown}
+        if not any(alike.values()):
+            return reading
+        widened = self._read(text, tuple(alike.get(token) or token for token in tokens))
+        return widened if len(widened.unknown) < len(reading.unknown) else reading
+
+    def _alike(self, token: Token, words: WordNet) -> Token | None:
+        """The one word of the record or of the phrases that means the same; `None` where there is none, or are several."""
+        if len(token.folded) < 3 or not token.folded.isalpha():
+            return None
+        forms = words.forms(token.folded)
+        for known in (self._titled, self._record.words.senses):
+            same = {stem: form for form, stem in known.items() if forms & words.forms(form) - {"a", "i"}}
+            found = same or {stem: form for form, stem in known.items() if words.are_synonyms(token.folded, form, _SENSES)}
+            if len(found) == 1:
+                stem, form = next(iter(found.items()))
+                return replace(token, stem=stem, folded=form)
+        return None
+
+    def _read(self, text: str, tokens: tuple[Token, ...]) -> Reading:
+        reading = Reading(text, self._record, tokens)
         taken = self._read_word_for_word(reading)
         self._read_parts(reading, taken)
+        self._read_before(reading)
+        self._read_comparatives(reading)
         self._read_days(reading, taken)
         self._read_figures(reading, taken)
+        self._spare(reading)
         self._absorb(reading)
         self._settle(reading)
+        self._read_returns(reading)
         said = [token for at, token in enumerate(reading.tokens) if at not in taken and self._is_content(token)]
         said += [token for span in reading.spans if _only(span, "unable") for token in reading.tokens[span.start : span.end]]
         strong = [one for one in reading.named if not self._is_weak(one, reading)]
@@ -512,9 +703,58 @@ class Reader:
         if said:
             weak = [one for one in reading.named if self._is_weak(one, reading)]
             reading.named = [one for one in reading.named if one not in weak]
+            reading.faint = tuple(weak)
             said += [token for one in weak for token in reading.tokens[one.start : one.end]]
         reading.unknown = [token.text for token in said]
         return reading
+
+    def _spare(self, reading: Reading) -> None:
+        """Set nodes aside that a list of their type is to leave out."""
+        apart = set(self._language.words.get("except", ()))
+        for one in list(reading.named):
+            at = reading.denied(one.start)
+            if at >= 0 and reading.tokens[at].folded in apart and one.thing.type in reading.types:
+                reading.named.remove(one)
+                reading.spared.append(one)
+                reading.covered |= {at}
+
+    def _read_before(self, reading: Reading) -> None:
+        """What comes before a node can be done is what blocks it: before somebody can deliver the plants."""
+        able = set(self._language.words.get("ability", ()))
+        for index, span in enumerate(reading.spans):
+            if "earlier" not in span.of("edge"):
+                continue
+            ahead = range(span.end, min(len(reading.tokens), span.end + _REACH))
+            at = next((at for at in ahead if reading.tokens[at].folded in able), -1)
+            if at < 0:
+                continue
+            reading.spans[index] = Span(span.start, span.end, (Sense("relation", "block"),))
+            between = [one for one in reading.spans if span.end <= one.start < at and one.of("person")]
+            reading.people = [name for name in reading.people if not any(name in one.of("person") for one in between)]
+            reading.spans = [one for one in reading.spans if one not in between]
+            return
+
+    def _read_comparatives(self, reading: Reading) -> None:
+        """A comparative before “than” compares with what follows: it asks for no greatest."""
+        than = set(self._language.words.get("then_than", ()))
+        for index, span in enumerate(reading.spans):
+            if span.end < len(reading.tokens) and reading.tokens[span.end].folded in than and span.of("superlative"):
+                kept = tuple(sense for sense in span.senses if sense.kind not in ("ask", "low"))
+                reading.spans[index] = replace(span, senses=(*kept, Sense("property", span.of("superlative")[0])))
+
+    def _read_returns(self, reading: Reading) -> None:
+        """What costs more than it brings in is a loss, and what costs less a gain; more likely than not is beyond a half."""
+        than = next((span for span in reading.spans if span.of("than")), None)
+        earned = next((span for span in reading.spans if span.of("earn")), None)
+        cost = next((span for span in reading.spans if "budget" in span.of("property")), None)
+        if than is not None and earned is not None and cost is not None and cost.start < than.start < earned.start:
+            sense = Sense("loss" if than.of("than")[0] == "more" else "gain", "")
+            inside = range(cost.start, earned.end)
+            reading.spans = [span for span in reading.spans if span.start not in inside]
+            reading.spans.append(Span(cost.start, earned.end, (sense,)))
+        for span in reading.spans:
+            if span.of("even_odds"):
+                reading.bounds.append(Bound("<" if _is_fewer(reading, span.start) else ">", 0.5))
 
     def _is_weak(self, one: Named, reading: Reading) -> bool:
         """Whether one common word is all that speaks for a node, beside words that nothing explains."""
@@ -526,7 +766,8 @@ class Reader:
         behind = [one for one in reading.spans if one.end == span.start]
         if span.of("type") and span.of("property") and not reading.named and set(span.of("type")) & set(span.of("property")):
             dropped.add("property")
-        if span.of("type") and span.of("property") and reading.tokens[span.end - 1].folded != spaced(span.of("type")[0]):
+        last = reading.tokens[span.end - 1].folded
+        if span.of("type") and span.of("property") and last != spaced(span.of("type")[0]) and not span.of("ask"):
             dropped.add("property")  # of many of a type, not of what they are worth
         if span.of("ask") == ("group",) and span.end - span.start == 1 and before is not None:
             passive = set(self._language.words.get("passive", ()))
@@ -553,22 +794,29 @@ class Reader:
                 reading.spans[at] = replace(span, senses=kept)
 
     def _is_content(self, token: Token) -> bool:
+        if token.folded.endswith("n't"):
+            return False  # what it denies is accounted for by itself
         return token.stem not in self._stop and token.folded not in self._stop and token.folded[0].isalnum()
 
     def _mended(self, token: Token) -> Token:
+        """A token as it was meant: a word that no dictionary has is the known one that is nearest to it."""
         word = token.folded
-        if token.stem in self._own_words or len(word) < 4 or not word.isalpha() or self._language.is_word(token.text):
+        if token.stem in self._own_words or len(word) < 3 or not word.isalpha() or self._language.is_word(token.text):
             return token
-        most = 2 if len(word) >= 8 else 1
-        near = [
-            (min(OSA.distance(token.stem, one, score_cutoff=most), OSA.distance(word, one, score_cutoff=most)), one)
-            for one in self._own_words
-            if one[:1] == token.stem[:1] and abs(len(one) - len(token.stem)) <= most and len(one) >= 3
-        ]
-        swapped = sorted(word)
-        near = [one for one in near if one[0] <= most]
-        best = min(near, key=lambda one: (one[0], sorted(one[1]) != swapped, one[1]), default=None)
-        return replace(token, stem=best[1]) if best else token
+        letters = sorted(word)
+        most = 0 if len(word) < 4 else 1 if len(word) < 8 else 2
+        near = []
+        for form, stem in self._forms.items():
+            if abs(len(form) - len(word)) > max(1, most):
+                continue
+            swapped = sorted(form) == letters
+            if not swapped and (form[0] != word[0] or not most):
+                continue
+            away = min(OSA.distance(one, form, score_cutoff=max(1, most)) for one in (word, token.stem))
+            if away <= max(1, most):
+                near.append((away, not swapped, stem not in self._stop, form, stem))
+        _, _, _, form, stem = min(near, default=(0, False, False, word, token.stem))
+        return replace(token, folded=form, stem=stem)
 
     def _read_word_for_word(self, reading: Reading) -> set[int]:
         stems = [token.stem for token in reading.tokens]
@@ -585,9 +833,11 @@ class Reader:
                 elif key in self._people and (end - at > 1 or not senses):
                     reading.people.append(self._people[key])
                     reading.spans.append(Span(at, end, (Sense("person", self._people[key]),)))
+                elif end - at > 1 and senses and self._points_at_many(senses, reading.tokens[end - 1]):
+                    continue
                 elif key in self._values or senses:
                     pairs = self._values.get(key, ())
-                    told = self._exact(tuple(sense for sense in senses if sense.kind != "stop"), reading.tokens[at:end])
+                    told = self._exact(tuple(sense for sense in senses if sense.kind not in _BARE), reading.tokens[at:end])
                     reading.spans.append(Span(at, end, told + tuple(Sense("pair", pair) for pair in pairs)))
                     if not told and not pairs:
                         at = end
@@ -600,6 +850,12 @@ class Reader:
             else:
                 at += 1
         return taken
+
+    def _points_at_many(self, senses: Sequence[Sense], last: Token) -> bool:
+        """Whether words that point at one node, as “the project” does, are those of a type: the projects."""
+        plural = tuple(self._language.words.get("plural", ()))
+        many = last.folded != last.stem and bool(plural) and last.folded.endswith(plural)
+        return many and any(sense.kind == "point" and sense.value == "one" for sense in senses)
 
     def _exact(self, senses: tuple[Sense, ...], tokens: Sequence[Token]) -> tuple[Sense, ...]:
         """Of senses of one kind those whose phrases have the word as it stands, where any has: a stem is of several words."""
@@ -638,11 +894,14 @@ class Reader:
             one = self._record.things[id]
             for start, end, own in self._clusters([at for at, some in held.items() if id in some], reading):
                 stems = {reading.tokens[at].stem for at in own}
+                if stems <= self._record.words.counting:
+                    continue
                 weight = sum(map(self._weight, stems))
                 share = weight / (sum(map(self._weight, self._stems[id])) or 1.0)
                 typed = self._is_beside(one.type, start, end, reading)
                 alike = set.intersection(*(self._by_stem[stem] for stem in stems))
-                unique = len([id for id in alike if not typed or self._record.things[id].type == one.type]) == 1
+                said = one.type in reading.of("type")
+                unique = len([id for id in alike if not (typed or said) or self._record.things[id].type == one.type]) == 1
                 if all(at in taken for at in own):
                     # Words with a sense of their own name a node only where most of its title or its type stands there.
                     single = typed and unique and self._is_beside(one.type, start, end, reading, single=True)
@@ -650,7 +909,6 @@ class Reader:
                         continue
                 if share < _LEAST and not unique and not typed:
                     continue
-                said = one.type in reading.of("type")
                 rated.append((weight * (1 + share) * (1.6 if typed else 1.15 if said else 1.0), start, end, one, share, typed))
         if not rated:
             return None
@@ -704,12 +962,12 @@ class Reader:
             edge = self._edge_before(spans, index)
             for said in span.of("period"):
                 first, last = _named_period(said, today)
-                reading.periods.append(_edged(edge, Period(first, last, said)))
+                reading.periods.append(_edged(edge, Period(first, last, said, span.start)))
             for said in span.of("weekday"):
                 ahead = (int(said) - today.weekday()) % 7
                 day = today + timedelta(days=ahead)
-                reading.periods.append(_edged(edge, Period(day, day, said)))
-            for said in span.of("month"):
+                reading.periods.append(_edged(edge, Period(day, day, said, span.start)))
+            for said in () if span.of("month") and self._is_verb_month(reading, span) else span.of("month"):
                 self._read_month(reading, int(said), span, edge, taken)
         for match in re.finditer(r"\b(\d{4})-(\d{2})-(\d{2})\b", reading.text):
             try:
@@ -720,7 +978,40 @@ class Reader:
             taken |= set(inside)
             before = [number for number, span in enumerate(spans) if inside and span.end <= inside[0]]
             edge = self._edge_before(spans, before[-1] + 1) if before else ""
-            reading.periods.append(_edged(edge, Period(day, day, match[0])))
+            reading.periods.append(_edged(edge, Period(day, day, match[0], inside[0] if inside else -1)))
+        self._join_days(reading)
+
+    def _is_verb_month(self, reading: Reading, span: Span) -> bool:
+        """Whether a word that may be a month is a verb here: no day, year or edge stands beside it."""
+        token = reading.tokens[span.start]
+        if token.folded not in self._language.words.get("verb_months", ()):
+            return False
+        beside = [*reading.tokens[max(0, span.start - 1) : span.start], *reading.tokens[span.end : span.end + 1]]
+        prepositions = {"of", *self._language.words.get("edge.within", ()), *self._language.words.get("edge.before", ())}
+        if any(one.folded[0].isdigit() or one.folded in prepositions for one in beside):
+            return False
+        reading.absorbed |= {span.start}
+        return True
+
+    def _join_days(self, reading: Reading) -> None:
+        """From one day to another is one period; the days of a week that is named are no more than the week."""
+        reaching = set(self._language.words.get("range_to", ()))
+        periods = sorted(reading.periods, key=lambda one: one.at)
+        for first, second in pairwise(periods):
+            between = [token.folded for token in reading.tokens[first.at + 1 : second.at]]
+            if first.at < 0 or not reaching.intersection(between) or len(between) > _REACH:
+                continue
+            rest = [one for one in periods if one is not first and one is not second]
+            start, end = first.first or first.last, second.last or second.first
+            if start is None or end is None:
+                continue
+            if end < start:
+                end += timedelta(days=7)
+            weekly = {first.said, second.said} <= {str(day) for day in range(7)} and rest
+            reading.periods = rest if weekly else [*rest, Period(start, end, first.said, first.at)]
+            for one in (first, second):
+                reading.absorbed |= {one.at}
+            return
 
     def _edge_before(self, spans: Sequence[Span], index: int) -> str:
         before = spans[index - 1] if index else None
@@ -741,46 +1032,57 @@ class Reader:
         except ValueError:
             return
         last = first if day else (first.replace(day=28) + timedelta(days=4)).replace(day=1) - timedelta(days=1)
-        reading.periods.append(_edged(edge, Period(first, last, span.of("month")[0])))
+        reading.periods.append(_edged(edge, Period(first, last, span.of("month")[0], span.start)))
 
     def _read_figures(self, reading: Reading, taken: set[int]) -> None:
-        for at, token in enumerate(reading.tokens):
-            value = _figure(token, reading)
-            if value is None or (at in taken and not token.folded.isalpha() and token.folded.isdigit()):
+        named = {at for one in reading.named for at in range(one.start, one.end)}
+        spans = list(reading.spans)
+        at = 0
+        while at < len(reading.tokens):
+            end, value = _figure(at, reading)
+            start, at = at, max(end, at + 1)
+            whole = all(reading.tokens[one].folded.isdigit() for one in range(start, end))
+            if value is None or start in named or (start in taken and whole):
                 continue
-            if (
-                token.folded.isdigit()
-                and re.fullmatch(r"(19|20)\d\d", token.folded)
-                and not reading.periods
-                and not _has_unit(reading, at)
-            ):
-                taken.add(at)
+            token = reading.tokens[start]
+            if re.fullmatch(r"(19|20)\d\d", token.folded) and not reading.periods and not _has_unit(reading, start):
+                taken.add(start)
                 year = int(token.folded)
-                edge = next((span.of("edge")[0] for span in reading.spans if span.end == at and span.of("edge")), "")
+                edge = next((span.of("edge")[0] for span in spans if span.end == start and span.of("edge")), "")
                 edge = "" if edge == "within" else edge
-                reading.periods.append(_edged(edge, Period(date(year, 1, 1), date(year, 12, 31), token.text)))
+                reading.periods.append(_edged(edge, Period(date(year, 1, 1), date(year, 12, 31), token.text, start)))
                 continue
-            taken.add(at)
-            following = [span for span in reading.spans if at < span.start <= at + 2]
-            units = [unit for span in following for unit in span.of("unit")]
-            before = [span for span in reading.spans if span.end in (at, at - 1)]
-            if units and units[0] in ("day", "week", "month") and (edge := next((e for s in before for e in s.of("edge")), "")):
-                span = timedelta(days=value * {"day": 1, "week": 7, "month": 30}[units[0]])
-                today = self._record.today
-                past = any(e == "past" for s in before for e in s.of("edge")) and edge != "within"
-                reading.periods.append(Period(today - span, today, "") if past else Period(today, today + span, ""))
-                continue
-            if units and units[0] == "hour":
-                reading.hours = value
-            percent = any(t.folded in ("%", "percent") for t in reading.tokens[at + 1 : at + 3])
-            around = [*before, *(s for s in reading.spans if at < s.start <= at + 2)]
-            sign = next((one for span in around for one in span.of("than")), "") or _sign_before(reading, at)
-            if sign:
-                reading.bounds.append(
-                    Bound({"more": ">", "less": "<", "least": ">=", "most": "<=", "exactly": "="}[sign], value, percent)
-                )
-            else:
-                reading.figures.append(value)
+            percent = any(t.folded in _PERCENT for t in reading.tokens[end : end + 2])
+            shares = range(end, end + 2) if percent else range(end, end)
+            taken |= {*range(start, end), *(one for one in shares if reading.tokens[one : one + 1])}
+            if percent:
+                reading.spans = [span for span in reading.spans if reading.tokens[span.start].folded not in _PERCENT]
+            reading.spans.append(Span(start, end, (Sense("figure", str(value)),)))
+            self._read_figure(reading, spans, start, end - 1, value, percent)
+
+    def _read_figure(self, reading: Reading, spans: Sequence[Span], start: int, last: int, value: float, percent: bool) -> None:
+        units = [unit for span in spans if last < span.start <= last + 2 for unit in span.of("unit")]
+        before = [span for span in spans if span.end in (start, start - 1)]
+        if (
+            units
+            and units[0] in ("day", "week", "month", "year")
+            and (edge := next((e for s in before for e in s.of("edge")), ""))
+        ):
+            span = timedelta(days=value * {"day": 1, "week": 7, "month": 30.5, "year": 365}[units[0]])
+            today = self._record.today
+            past = any(e == "past" for s in before for e in s.of("edge")) and edge != "within"
+            reading.periods.append(Period(today - span, today, "", start) if past else Period(today, today + span, "", start))
+            return
+        if units and units[0] == "hour":
+            reading.hours = value
+        around = [*before, *(s for s in spans if last < s.start <= last + 2)]
+        sign = next((one for span in around for one in span.of("than")), "") or _sign_before(reading, start)
+        if sign:
+            reading.bounds.append(
+                Bound({"more": ">", "less": "<", "least": ">=", "most": "<=", "exactly": "="}[sign], value, percent)
+            )
+        else:
+            reading.figures.append(value)
 
 
 def _only(span: Span, kind: str) -> bool:
@@ -796,19 +1098,36 @@ def _sign_before(reading: Reading, at: int) -> str:
     return "less" if any(word in phrases.get("fewer", ()) for word in before) else "more"
 
 
+def _is_fewer(reading: Reading, at: int) -> bool:
+    fewer = reading.record.words.language.words.get("fewer", ())
+    return any(token.folded in fewer for token in reading.tokens[max(0, at - 3) : at])
+
+
 def _has_unit(reading: Reading, at: int) -> bool:
     return any(span.of("unit") for span in reading.spans if at < span.start <= at + 1)
 
 
-def _figure(token: Token, reading: Reading) -> float | None:
-    plain = re.sub(r"(?<=\d),(?=\d{3}\b)", "", token.folded)
-    if re.fullmatch(r"\d+(\.\d+)?", plain):
-        return float(plain)
-    senses = reading.record.words.language.phrases.get((token.stem,), ())
-    said = next((sense.value for sense in senses if sense.kind == "number"), None)
-    if said is None or token.folded == "one":
-        return None
-    return float(said)
+def _figure(at: int, reading: Reading) -> tuple[int, float | None]:
+    """Where a number that begins at a token ends, and the number: 3,000, three, twenty-five, three thousand."""
+    senses = reading.record.words.language.phrases
+    total: float | None = None
+    for place in range(at, len(reading.tokens)):
+        token = reading.tokens[place]
+        plain = re.sub(r"(?<=\d),(?=\d{3}\b)", "", token.folded)
+        said = senses.get((token.stem,), ())
+        number = next((float(sense.value) for sense in said if sense.kind == "number"), None)
+        scale = next((float(sense.value) for sense in said if sense.kind == "multiplier"), None)
+        if scale is not None:
+            total = (total or 1) * scale
+        elif total is None and re.fullmatch(r"\d+(\.\d+)?", plain):
+            total = float(plain)
+        elif number is not None and (total is None or (total % 10 == 0 and 20 <= total < 100 and 0 < number < 10)):
+            if total is None and token.folded in reading.record.words.language.words.get("articles", ()):
+                return at, None
+            total = (total or 0) + number
+        else:
+            return place, total
+    return len(reading.tokens), total
 
 
 def _named_period(said: str, today: date) -> tuple[date, date]:
@@ -840,9 +1159,9 @@ def _named_period(said: str, today: date) -> tuple[date, date]:
 
 def _edged(edge: str, period: Period) -> Period:
     if edge == "earlier" and period.first is not None:
-        return Period(None, period.first - timedelta(days=1), period.said)
+        return replace(period, first=None, last=period.first - timedelta(days=1))
     if edge == "before":
-        return Period(None, period.last, period.said)
+        return replace(period, first=None)
     if edge == "after":
-        return Period(period.first, None, period.said)
+        return replace(period, last=None)
     return period
