@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from phronesis_contracts.orchestrator import TurnProgress
 from phronesis_orchestrator.models.completions import FieldText
 from phronesis_orchestrator.models.parsing import make_storable
+from phronesis_orchestrator.turns.execution import LiveText
+from tests.unit.orchestrator.fakes import claim
 
 OBJECTS = st.dictionaries(
     st.text(max_size=5).filter(lambda name: name != "answer"),
@@ -51,3 +55,19 @@ def test_whatever_the_pieces_the_text_is_the_one_that_the_whole_object_holds(
 )
 def test_only_the_text_of_the_field_itself_is_shown(said: str, found: str) -> None:
     assert read(said, []) == found
+
+
+@given(
+    st.lists(st.sampled_from(["![a]", "[a](", "](", "!", "[", "]", "<", "img ", "https://evil.test", ")", "word"]), max_size=12)
+)
+async def test_nothing_that_is_shown_while_it_is_written_can_be_loaded_or_followed(pieces: list[str]) -> None:
+    shown: list[str] = []
+
+    async def show(who: object, line: TurnProgress) -> None:
+        shown.append(line.text or "")
+
+    live = LiveText(claim("Look."), show)
+    for piece in pieces:
+        await live.add(piece)
+        await live.flush()
+    assert not re.search(r"!\[|\]\(|\]\[|\]:|<[a-zA-Z!/]", "".join(shown))

@@ -7,7 +7,7 @@ import hashlib
 import json
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -352,15 +352,15 @@ class PostgresSourceForgettings:
         self._wake()
 
 
-def _turn_from_row(row: Mapping[str, Any]) -> _Turn:
+def _turn_from_row(row: Any) -> _Turn:
     return _Turn(row["id"], row["said"], row["ended_at"] is None, _span_from_row(row))
 
 
-def _span_from_row(row: Mapping[str, Any]) -> Span:
+def _span_from_row(row: Any) -> Span:
     return Span(begin=row["created_at"] - _MARGIN, end=(row["ended_at"] or datetime.now(UTC)) + _MARGIN)
 
 
-def _job_from_row(row: Mapping[str, Any]) -> _Job:
+def _job_from_row(row: Any) -> _Job:
     return _Job(
         who=Principal.model_validate({**row["principal"], "tenant": row["tenant"], "user": row["user_id"]}),
         media=tuple(row["media"]),

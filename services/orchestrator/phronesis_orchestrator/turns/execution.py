@@ -4,6 +4,7 @@ provisional text.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -71,6 +72,15 @@ _MOST = 50_000
 """Characters of provisional text of one attempt; a longer reply comes with the turn's end alone."""
 
 
+_OPENS = ("!", "]", "<")
+"""Signs that the next one may make the beginning of something that is loaded or followed."""
+_LOADS = re.compile(r"!(?=\[)|\](?=[(\[:])|<(?=[a-zA-Z!/])")
+
+
+def _inert(sign: re.Match[str]) -> str:
+    return "" if sign[0] == "!" else f"{sign[0]} "
+
+
 class LiveText:
     """Shows the text of one turn's reply. Each piece says its attempt and where in the text it stands.
 
@@ -92,9 +102,12 @@ class LiveText:
             await self.flush()
 
     async def flush(self) -> None:
-        if not self._kept:
+        """Show what is kept. What a client might load or follow is only shown once it is known where it leads, in the reply."""
+        held = self._kept[-1:] if self._kept.endswith(_OPENS) else ""
+        text = _LOADS.sub(_inert, self._kept[: len(self._kept) - len(held)])
+        if not text:
             return
-        text, self._kept, self._shown_at = self._kept, "", time.monotonic()
+        self._kept, self._shown_at = held, time.monotonic()
         await self._progress(self._claim.who, self._line("live", offset=self._offset, text=text))
         self._offset += len(text)
 
