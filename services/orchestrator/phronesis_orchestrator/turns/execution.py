@@ -78,7 +78,7 @@ _LOADS = re.compile(r"!(?=\[)|\](?=[(\[:])|<(?=[a-zA-Z!/])")
 
 
 def _inert(sign: re.Match[str]) -> str:
-    return "" if sign[0] == "!" else f"{sign[0]} "
+    return f"{sign[0]} "
 
 
 class LiveText:
