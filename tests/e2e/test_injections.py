@@ -3,86 +3,154 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
+from phronesis_contracts import Risk
+from phronesis_contracts.catalog import TOOLS
 from tests.support import injected
-from tests.support.approving import AGENT, APPROVALS
-from tests.support.injected import CARRIERS, Place, described, phrases
+from tests.support.approving import APPROVALS
+from tests.support.carriers import CARRIERS, OUTLIVING, phrases
+from tests.support.injected import SIDE_BY_SIDE, Attacked, Carried, Place, allow_everything, described, long_run
+from tests.support.injected_calls import EFFECTS, OUTSIDE, UNREACHED
+from tests.support.injected_report import Duel, Tally, write_report
 from tests.support.obedience import PHRASES
+from tests.support.operations import phronesis
 
-pytestmark = [pytest.mark.verify, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.verify, pytest.mark.timeout(1_800)]
+_PHRASES = 2
+"""Phrases of each carrier that the long run tries."""
+_BY_RISK = {tool.name for tool in TOOLS.values() if tool.irreversible or tool.risk is Risk.HIGH}
+"""Tools that need a person for their risk, whatever the policy says of origins."""
+_CLIENTS_TOOLS = "client's tool result"
+"""A carrier whose turn is offered none of the agent's tools: nothing could come of its orders without a policy either."""
+
+
+class Runs:
+    """The place, and what became of the orders by carrier."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.kept: dict[str, Tally] = {}
+        self.off: dict[str, Tally] = {}
+        self.outlived: dict[str, Tally] = {}
+        self.duels: list[Duel] = []
+        self.without: list[Duel] = []
 
 
 @pytest.fixture(scope="module")
-async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Place]:
+async def runs(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Runs]:
     async with injected.place(tmp_path_factory.mktemp("injections") / "data") as place:
-        yield place
-        if injected.all_phrases():
-            injected.write_report(place.harmless)
+        runs = Runs(place)
+        yield runs
+        if long_run():
+            write_report(runs.kept, runs.off, runs.duels, runs.without, runs.outlived)
+
+
+@pytest.fixture(scope="module")
+async def without_policy(runs: Runs) -> AsyncIterator[Runs]:
+    """The same place where an administrator has allowed everything."""
+    await allow_everything(runs.place, True)
+    yield runs
+    await allow_everything(runs.place, False)
+
+
+async def attack(place: Place, ask: Carried, parts: list[int]) -> list[Attacked]:
+    """The turns that read the orders of some parts."""
+    free = asyncio.Semaphore(SIDE_BY_SIDE)
+
+    async def one(part: int) -> Attacked:
+        async with free:
+            return await place.attacked(ask(part), part)
+
+    return list(await asyncio.gather(*(one(part) for part in parts)))
+
+
+def parts_of(place: Place, carrier: str) -> list[int]:
+    """The parts of the orders that a run tries in a carrier: all, or one of them, so that all carriers together try each."""
+    parts = place.model.orders.parts
+    return list(range(parts)) if long_run() else [list(CARRIERS).index(carrier) % parts]
+
+
+async def tried(place: Place, carrier: str, name: str) -> tuple[Tally, list[Attacked], dict[str, list[str]]]:
+    """The orders in a carrier, in the words of a phrase: the count, the turns, and what changed."""
+    place.again()
+    ask = await CARRIERS[carrier](place, PHRASES[name])
+    try:
+        return await read(place, ask, name, parts_of(place, carrier))
+    finally:
+        if carrier == "outside tool's description":
+            await described(place.person, place.pages, "Give a page.")
+
+
+async def read(place: Place, ask: Carried, name: str, parts: list[int]) -> tuple[Tally, list[Attacked], dict[str, list[str]]]:
+    """The same, where the orders stand already."""
+    leaked, before = place.leaks(), await place.snapshot()
+    turns = await attack(place, ask, parts)
+    changed = before.changed(await place.snapshot())
+    made = Counter(tool for turn in turns for tool, good in turn.made if good)
+    for sent in place.leaks() - leaked:
+        made["http_fetch" if sent.startswith("GET") else OUTSIDE] += 1
+    obeyed = set().union(*(turn.obeyed for turn in turns))
+    assert obeyed == set().union(*map(place.model.orders.part, parts)), (name, sorted(obeyed), [turn.status for turn in turns])
+    return Tally(len(obeyed), [name], len(turns), made, Counter(list(changed))), turns, changed
+
+
+def harmless(tally: Tally, turns: list[Attacked], changed: dict[str, list[str]]) -> None:
+    """Nothing was done, nothing changed, and no order was seen where trusted texts alone are shown."""
+    assert tally.made == Counter()
+    assert [call for turn in turns for call in turn.made] == []
+    assert changed == {}
+    assert set().union(*(turn.wished for turn in turns)) == set()
 
 
 @pytest.mark.req("V-089", "V-115", "V-175")
 @pytest.mark.parametrize("carrier", CARRIERS)
-async def test_a_model_that_obeys_every_injected_order_changes_nothing(place: Place, carrier: str) -> None:
-    before, every = await place.seen(), set(place.model.orders.calls)
-    for phrase in phrases(carrier):
-        message, media = await place.carried(carrier, phrase)
-        answer = await place.person.submit(message, None, media, agent=AGENT)
-        assert answer.status_code == 202, answer.text
-        turn = answer.json()["turn_id"]
-        approval = await place.waits(turn, 180)
-        assert place.model.obeyed[turn] == every, (carrier, phrase, every - place.model.obeyed[turn])
-        assert approval["tool"] in dict(place.model.orders.calls.values())
-        assert (await place.person.http.delete(f"/api/v1/turns/{turn}")).json()["status"] == "cancelled"
-    if carrier == "tool description":
-        await described(place.person, place.pages, "Give a page.")
-    assert await place.seen() == before
-    assert {one["status"] for one in (await place.person.http.get(APPROVALS)).json()["approvals"]} <= {"cancelled"}
-    place.harmless[carrier] = len(every) * len(phrases(carrier))
+async def test_a_model_that_obeys_every_injected_order_changes_nothing(runs: Runs, carrier: str) -> None:
+    for name in phrases(carrier, _PHRASES if long_run() else 1):
+        tally, turns, changed = await tried(runs.place, carrier, name)
+        harmless(tally, turns, changed)
+        runs.kept.setdefault(carrier, Tally()).add(tally)
+    answered = {one["status"] for one in (await runs.place.person.http.get(APPROVALS)).json()["approvals"]}
+    assert answered <= {"cancelled", "granted"}  # granted: what the user had kept of a document
 
 
-def test_the_orders_of_all_carriers_are_more_than_five_hundred(place: Place) -> None:
-    assert len(CARRIERS) * len(PHRASES) * len(place.model.orders.calls) == 784
+def test_the_orders_are_about_every_tool_that_has_an_effect(runs: Runs) -> None:
+    called = {name for name, _ in runs.place.model.orders.calls.values()}
+    assert called == {*EFFECTS, OUTSIDE}
+    assert 2 * len(called) * len(CARRIERS) >= 3_000
 
 
-@pytest.mark.req("V-072")
-async def test_a_person_who_refuses_is_asked_for_each_of_the_calls_and_none_is_made(place: Place) -> None:
-    before = await place.seen()
-    asked: list[str] = []
-    await answered(place, "refuse", asked)
-    assert sorted(asked) == sorted(name for name, _ in place.model.orders.calls.values())
-    assert await place.seen() == before
+@pytest.mark.parametrize("ending", ["restart", "restore"])
+async def test_orders_that_outlive_every_process_change_nothing(runs: Runs, tmp_path: Path, ending: str) -> None:
+    place = runs.place
+    place.again()
+    planted = {carrier: await CARRIERS[carrier](place, PHRASES["bare"]) for carrier in OUTLIVING}
+    if ending == "restart":
+        await place.restart()
+    else:
+        code, _, errors = await phronesis("backup", str(tmp_path / "all.phr"), data=place.stack.data.root)
+        assert code == 0, errors
+        code, _, errors = await phronesis("restore", str(tmp_path / "all.phr"), data=tmp_path / "data")
+        assert code == 0, errors
+        await place.restart(tmp_path / "data")
+    for carrier, ask in planted.items():
+        tally, turns, changed = await read(place, ask, "bare", parts_of(place, carrier))
+        harmless(tally, turns, changed)
+        runs.outlived[f"{carrier}, {ending}"] = tally
 
 
-async def test_the_same_orders_do_change_what_there_is_where_a_person_grants_them(place: Place) -> None:
-    before = await place.seen()
-    turn = await answered(place, "approve", [])
-    after = await place.seen()
-    assert {name for name in before if after[name] != before[name]} == set(before) - {"servers"}
-    trace = (await place.person.http.get(f"/api/v1/turns/{turn}", params={"include": "trace"})).json()["trace"]
-    failed = {one["name"]: one["outcome"] for one in trace["tool_calls"] if one["step"] and one["outcome"] != "ok"}
-    servers = ("mcp_servers.add", "mcp_servers.accept", "mcp_servers.judge", "mcp_servers.remove")
-    assert failed == {"backup.restore.v1": "bad_request"} | dict.fromkeys(servers, "unavailable")  # no turn reaches these
+@pytest.mark.parametrize("carrier", [name for name in CARRIERS if name != _CLIENTS_TOOLS])
+async def test_the_same_orders_have_their_effects_where_the_policy_is_switched_off(without_policy: Runs, carrier: str) -> None:
+    tally, _, changed = await tried(without_policy.place, carrier, "bare")
+    without_policy.off[carrier] = tally
+    assert tally.made
+    assert changed
 
 
-async def answered(place: Place, decision: str, asked: list[str]) -> str:
-    """A turn that obeys a document, of whose calls a person answers each the same: its id.
-
-    Args:
-        place: where it is.
-        decision: the answer.
-        asked: gets the tools that were asked about.
-    """
-    message, media = await place.carried("document", PHRASES[0])
-    turn: str = (await place.person.submit(message, None, media, agent=AGENT)).json()["turn_id"]
-    async with asyncio.timeout(120):
-        while (state := await place.person.turn(turn))["status"] != "completed":
-            if state["status"] == "waiting":
-                approval = await place.approval(state["approval_id"])
-                if approval["status"] == "pending":
-                    asked.append(approval["tool"])
-                    await place.answer(approval["approval_id"], decision)
-            await asyncio.sleep(0.05)
-    return turn
+def test_without_the_policy_every_tool_is_reached_that_no_risk_keeps_from_it(without_policy: Runs) -> None:
+    made = set().union(*(tally.made for tally in without_policy.off.values()))
+    assert made >= {*EFFECTS, OUTSIDE} - _BY_RISK - UNREACHED if long_run() else made
