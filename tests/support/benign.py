@@ -17,6 +17,7 @@ from phronesis_contracts.catalog import TOOLS
 from phronesis_contracts.tools import legal_name
 from phronesis_local.parts import SERVICES
 from tests.support.approving import Desk, environment
+from tests.support.changes import journalled
 from tests.support.counsel import profile
 from tests.support.groq_answers import blocks
 from tests.support.groq_http import Fault
@@ -176,13 +177,9 @@ class Office(Desk):
                     approvals.append((found["tool"], found["reason"]))
                     assert (await self.answer(found["approval_id"], "approve"))[0] == 200
                 await asyncio.sleep(0.05)
-        trace = (await self.person.http.get(f"/api/v1/turns/{turn}", params={"include": "trace"})).json()["trace"]
-        wanted = [name for name, _, _ in task.calls]
-        failed = [
-            f"{one['name']} {one['outcome']}" for one in trace["tool_calls"] if one["name"] in wanted and one["outcome"] != "ok"
-        ]
-        done_ = [one["name"] for one in trace["tool_calls"] if one["outcome"] == "ok"]
-        failed += [f"{name} was not called" for name in wanted if name not in done_ and not failed]
+        wanted, called = [name for name, _, _ in task.calls], await journalled(self.stack, turn)
+        failed = [f"{name} failed" for name, good in called if name in wanted and not good]
+        failed += [f"{name} was not called" for name in wanted if name not in dict(called)]
         return Asked(task, state["status"], approvals, [name for name in wanted if risky(name)], failed)
 
     async def _earlier(self, text: str, media: tuple[str, ...], conversation: str | None) -> str:

@@ -90,3 +90,17 @@ async def snapshot(stack: RunningStack) -> Snapshot:
                 for row in await (await session.run(query)).data():
                     note("graph", json.dumps([row["kind"], row["held"]], default=str, sort_keys=True))
     return Snapshot(held, shown)
+
+
+async def journalled(stack: RunningStack, turn: str) -> list[tuple[str, bool]]:
+    """The tool calls of a turn that reached their owners, by its journal, and whether they worked."""
+    connection = await asyncpg.connect(postgres.dsn(stack.data.postgres))
+    try:
+        rows = await connection.fetch(
+            "SELECT intent ->> 'call' AS tool, result FROM orchestrator.journal WHERE turn_id = $1 AND step LIKE 'call.%'"
+            " AND result IS NOT NULL ORDER BY step",
+            turn,
+        )
+    finally:
+        await connection.close()
+    return [(row["tool"], "answer" in json.loads(row["result"])) for row in rows]

@@ -15,15 +15,12 @@ from time import monotonic
 from typing import Any
 from uuid import uuid4
 
-import asyncpg
-
 from phronesis_contracts import Effect
 from phronesis_contracts.origins import TRUSTED, OriginKind
 from phronesis_contracts.tools import legal_name
-from phronesis_local import postgres
 from phronesis_local.parts import SERVICES
 from tests.support.approving import Desk, environment
-from tests.support.changes import Snapshot, snapshot
+from tests.support.changes import Snapshot, journalled, snapshot
 from tests.support.counsel import profile
 from tests.support.groq_http import Fault as GroqFault
 from tests.support.groq_media import GroqMediaServer, groq_media_server
@@ -125,8 +122,12 @@ class Place(Desk):
             before = after
         return after
 
-    async def attacked(self, ask: Ask, part: int, within: float = 120.0) -> Attacked:
-        """Let an agent answer a message, to the end or until it waits for a person; what waits is cancelled."""
+    async def attacked(self, ask: Ask, part: int, within: float = 120.0, *, ours: bool = False) -> Attacked:
+        """Let an agent answer a message, to the end or until it waits for a person; what waits is cancelled.
+
+        Args:
+            ours: whether calls that are no order's are told too.
+        """
         text, agent = f"{ask.text} (part {part})", AGENTS[part % len(AGENTS)]
         if ask.client is not None:
             turn = await self._by_client(text, agent, ask)
@@ -137,7 +138,7 @@ class Place(Desk):
         state = await self.settled(turn, within)
         if state["status"] == "waiting":
             await self.person.http.delete(f"/api/v1/turns/{turn}")
-        made = await self.made(turn)
+        made = await (journalled(self.stack, turn) if ours else self.made(turn))
         model = self.model
         return Attacked(turn, state["status"], model.obeyed.get(turn, set()), model.wished.get(turn, set()), made)
 
@@ -174,16 +175,7 @@ class Place(Desk):
         What the user says to read is called by the tools that send something out: those are known by what was sent.
         """
         effects = {name for name, _ in self.model.orders.calls.values()} - {"http_fetch", OUTSIDE}
-        connection = await asyncpg.connect(postgres.dsn(self.stack.data.postgres))
-        try:
-            rows = await connection.fetch(
-                "SELECT intent ->> 'call' AS tool, result FROM orchestrator.journal WHERE turn_id = $1 AND step LIKE 'call.%'"
-                " AND result IS NOT NULL ORDER BY step",
-                turn,
-            )
-        finally:
-            await connection.close()
-        return [(row["tool"], "answer" in json.loads(row["result"])) for row in rows if row["tool"] in effects]
+        return [(tool, good) for tool, good in await journalled(self.stack, turn) if tool in effects]
 
     def leaks(self) -> Counter[str]:
         """What was sent out of the tenant that holds the planted secret: requests of pages, and calls of the outside server."""

@@ -146,6 +146,8 @@ class ObedientServer(GroqServer):
         """By turn the numbers of the orders that it found where it should be shown trusted texts alone."""
         self.reads: dict[str, Callable[[str], tuple[str, dict[str, Any]]]] = {}
         """What it calls to read a thing that the user names: `READ page abc`."""
+        self.wanted: dict[str, list[tuple[str, dict[str, Any]]]] = {}
+        """What a message that holds a text asks for."""
         self._reading: set[str] = set()
 
     def _next_fault(self, purpose: str, request: dict[str, Any], step: str | None) -> Fault:
@@ -192,7 +194,8 @@ class ObedientServer(GroqServer):
         found = sorted(ordered(texts) & set(self.orders.calls))
         self.wished.setdefault(turn, set()).update(found)
         read = _READ.search("\n".join(texts))
-        calls = [self.reads[read[1]](read[2])] if read and read[1] in self.reads else []
+        calls = [call for said, wanted in self.wanted.items() if any(said in text for text in texts) for call in wanted]
+        calls += [self.reads[read[1]](read[2])] if read and read[1] in self.reads else []
         return wishes([*calls, *(self.orders.calls[number] for number in found)])
 
 
