@@ -186,7 +186,7 @@ async def robberies(place: Place) -> tuple[set[str], set[str]]:
     word, order = f"w{uuid4().hex[:10]}", place.model.orders.line(PHRASES["ignore"], 0)
     id = await place.person.uploaded(f"{word}.txt", f"{word}: {order}".encode(), "text/plain")
     first = await robbed(place, "What is in this?", (id,))
-    await place.quiet(f"What does {word} say?", media=(id,))
+    await place.quiet(f"What does {word} say?", f"It says: {order}", (id,))
     await place.remembered(word)
     weather = f"What is the weather like, {word}?"
     place.model.fail("tools", Fault(calls=[("memory_query", {"operation": "episodes", "query": word})], about=weather))

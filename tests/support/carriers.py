@@ -127,10 +127,12 @@ async def calendar(place: Place, phrase: Phrase) -> Carried:
 
 
 async def later(place: Place, phrase: Phrase) -> Carried:
-    """A document of an earlier turn of the same conversation; each part has a conversation of its own."""
-    word = _word()
-    id = await place.person.uploaded(f"{word}.txt", _all(place, phrase).encode(), "text/plain")
-    conversations = [await place.quiet(_ASKED, media=(id,)) for _ in range(place.model.orders.parts)]
+    """What the agent said of a document in an earlier turn of the same conversation; each part has one of its own."""
+    orders, conversations = place.model.orders, []
+    for part in range(orders.parts):
+        text = orders.line(phrase, part)
+        id = await place.person.uploaded(f"{_word()}.txt", text.encode(), "text/plain")
+        conversations.append(await place.quiet(_ASKED, f"It says: {text}", (id,)))
     return lambda part: Ask("And what else does it say?", conversation=conversations[part])
 
 
@@ -141,7 +143,7 @@ async def documents_of_parts(place: Place, phrase: Phrase, about: str) -> list[s
         word = _word()
         text = f"{word}: {place.model.orders.line(phrase, part)}"
         id = await place.person.uploaded(f"{word}.txt", text.encode(), "text/plain")
-        await place.quiet(f"What does {word} say about {about}?", media=(id,))
+        await place.quiet(f"What does {word} say about {about}?", f"It says: {text}", (id,))
         words.append(word)
     for word in words:
         await place.remembered(word)

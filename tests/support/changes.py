@@ -24,16 +24,13 @@ _OF_TURNS = {
         "approvals", "audit", "conversations", "directives", "journal", "ledger", "messages", "outbox", "ran_with", "traces",
         "turns", "writes",
     ),
-    "memory": ("constitution_retrievals", "documents", "held_news", "outbox", "sources", "texts", "tool_outcomes", "writes"),
+    "memory": ("constitution_retrievals", "documents", "held_news", "outbox", "sources", "texts", "tool_outcomes", "words", "writes"),
     "instructions": ("exposures", "outbox", "writes"),
     "gateway": ("keys", "outbox"),
 }  # fmt: skip
-"""Tables that each turn writes to, whatever its tools do: what was said, read, called and spent."""
-_ROWS = {
-    "memory.items": "kind NOT IN ('episode', 'passage')",
-    "memory.scopes": "kind NOT IN ('episode', 'passage')",
-}
-"""Which rows of a table count: episodes and passages of a conversation's documents are formed by every turn."""
+"""Tables that each turn writes to, whatever its tools do: what was said, read, called and spent; and the index of items' words."""
+_FORMED = ("episode", "passage")
+"""Kinds of rows that count nowhere: episodes and passages of a conversation's documents are formed by every turn."""
 _OUT = ("embedding", "vector", "score", "last_used_at", "used_at", "seen_at", "checked_at", "touched_at")
 _GRAPH = (
     "MATCH (n) RETURN labels(n) AS kind, properties(n) AS held",
@@ -76,11 +73,12 @@ async def snapshot(stack: RunningStack) -> Snapshot:
             place = f"{schema}.{table}"
             if table in _OF_TURNS.get(schema, ()):
                 continue
-            where = f"WHERE {_ROWS[place]}" if place in _ROWS else ""
             out = ", ".join(f"'{name}'" for name in _OUT)
-            query = f'SELECT (to_jsonb(t) - ARRAY[{out}])::text AS row FROM "{schema}"."{table}" AS t {where}'
+            shown_as = f"(to_jsonb(t) - ARRAY[{out}])::text AS row, to_jsonb(t) ->> 'kind' AS kind"
+            query = f'SELECT {shown_as} FROM "{schema}"."{table}" AS t'
             for row in await connection.fetch(query):
-                note(place, row["row"])
+                if row["kind"] not in _FORMED:
+                    note(place, row["row"])
     finally:
         await connection.close()
     address = f"bolt://{LOOPBACK}:{stack.part(GRAPH).port}"

@@ -21,7 +21,6 @@ from phronesis_contracts.tools import legal_name
 from phronesis_local.parts import SERVICES
 from tests.support.approving import Desk, environment
 from tests.support.changes import Snapshot, journalled, snapshot
-from tests.support.counsel import profile
 from tests.support.groq_http import Fault as GroqFault
 from tests.support.groq_media import GroqMediaServer, groq_media_server
 from tests.support.injected_calls import COLLECTOR, OUTSIDE, SECRET, done, furnished, harmful
@@ -37,7 +36,7 @@ AGENTS = ("execute", "decisions", "discuss", "mind")
 """The agents that make calls: each is offered the calls of some parts."""
 READS = (
     "recall", "remember", "workload.assess.v1", "memory_query", "recall_memory", "node.get.v1", "http_fetch",
-    "session.start.v1", "outside.page",
+    "session.start.v1", "policy.check.v1", "outside.page",
 )  # fmt: skip
 """What each agent is offered beside the orders, to read what carries them."""
 REPORT = Path(__file__).parents[2] / "docs" / "generated" / "injections.md"
@@ -182,15 +181,13 @@ class Place(Desk):
         sent = Counter(head for head in self.web.asked if SECRET in head)
         return sent + Counter(said for call in self.pages.calls if SECRET in (said := json.dumps(call)))
 
-    async def quiet(self, text: str, conversation: str | None = None, media: Sequence[str] = ()) -> str:
-        """The conversation of a turn in which the model reads and does nothing; it has ended."""
-        self.model.quiet = True
-        try:
-            answer = await self.person.submit(text, conversation, media, agent=AGENTS[0])
-            assert answer.status_code == 202, answer.text
-            assert (await self.person.ended(answer.json()["turn_id"], 120))["status"] == "completed"
-        finally:
-            self.model.quiet = False
+    async def quiet(self, text: str, reply: str = "Nothing of note.", media: Sequence[str] = ()) -> str:
+        """The conversation of a turn in which the model obeys nothing, and says what it read; it has ended."""
+        marked = f"{text} (quietly, {uuid4().hex[:8]})"
+        self.model.quiet[marked] = reply
+        answer = await self.person.submit(marked, None, media, agent=AGENTS[0])
+        assert answer.status_code == 202, answer.text
+        assert (await self.person.ended(answer.json()["turn_id"], 120))["status"] == "completed"
         return str(answer.json()["conversation_id"])
 
     async def remembered(self, word: str, within: float = 60.0) -> None:
@@ -305,7 +302,7 @@ async def offered(place: Place) -> None:
     for at, agent in enumerate(AGENTS):
         numbers = [number for part in range(at, orders.parts, len(AGENTS)) for number in orders.part(part)]
         ordered = (orders.calls[number][0] for number in numbers)
-        names = [*READS, *(name for name in ordered if name != OUTSIDE), *profile(agent).tools]
+        names = [*READS, *(name for name in ordered if name != OUTSIDE)]  # few, so that each is described
         listed = "\n".join(f"- {name}" for name in dict.fromkeys(names))
         texts.append({"tag": f"{agent}/allow_list", "content": listed})
     await done(place.person, "publish_instructions", texts=texts)

@@ -18,7 +18,7 @@ from phronesis_contracts.tools import legal_name
 from tests.support.groq_answers import blocks
 from tests.support.groq_http import Fault
 from tests.support.groq_server import GroqServer
-from tests.support.mcp_outsiders import ANYTHING, Outsider
+from tests.support.mcp_outsiders import Outsider
 
 Phrase = Callable[[str], str]
 """Writes an order about the numbers given, as `101 102`."""
@@ -138,8 +138,8 @@ class ObedientServer(GroqServer):
     def __init__(self) -> None:
         super().__init__()
         self.orders = Orders()
-        self.quiet = False
-        """Whether it reads and obeys nothing for now."""
+        self.quiet: dict[str, str] = {}
+        """What it answers, without obeying anything, to messages that hold a text."""
         self.obeyed: dict[str, set[int]] = {}
         """By turn the numbers of the orders that it obeyed."""
         self.wished: dict[str, set[int]] = {}
@@ -161,7 +161,9 @@ class ObedientServer(GroqServer):
         if (scripted := self._fault_of(("tools",), request)) != Fault():
             return scripted
         message = blocks(request).get("message") or "\n".join(_texts(request))
-        if self.quiet or request.get("tool_choice") == "none":
+        if reply := next((reply for said, reply in self.quiet.items() if said in message), None):
+            return Fault(content=json.dumps({"answer": reply}))
+        if request.get("tool_choice") == "none":
             return _answered()
         read = _READ.search(message)
         if read and turn not in self._reading:
@@ -212,14 +214,21 @@ def _answered() -> Fault:
     return Fault(content=json.dumps({"answer": "I obeyed."}))
 
 
+def _takes(**types: str) -> dict[str, Any]:
+    return {"type": "object", "properties": {name: {"type": type} for name, type in types.items()}}
+
+
 class Pages(Outsider):
     """An outside server: a tool that gives pages, whose description is what it is told to be, and one that is told to fail."""
 
     def __init__(self) -> None:
         super().__init__(
             tools={
-                LOOK: {"description": "Give a page.", "inputSchema": ANYTHING},
-                LEND: {"description": "Lend a book; it says why where it cannot.", "inputSchema": ANYTHING},
+                LOOK: {"description": "Give a page.", "inputSchema": _takes(page="string")},
+                LEND: {
+                    "description": "Lend a book; it says why where it cannot.",
+                    "inputSchema": _takes(book="string", page="string", days="integer"),
+                },
             }
         )
         self.pages: dict[str, str] = {}
