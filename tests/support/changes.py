@@ -24,11 +24,13 @@ _OF_TURNS = {
         "approvals", "audit", "conversations", "directives", "journal", "ledger", "messages", "outbox", "ran_with", "traces",
         "turns", "writes",
     ),
-    "memory": ("constitution_retrievals", "documents", "held_news", "outbox", "sources", "texts", "tool_outcomes", "words", "writes"),
+    "memory": (
+        "constitution_retrievals", "documents", "held_news", "outbox", "sources", "texts", "tool_outcomes", "words", "writes",
+    ),
     "instructions": ("exposures", "outbox", "writes"),
     "gateway": ("keys", "outbox"),
 }  # fmt: skip
-"""Tables that each turn writes to, whatever its tools do: what was said, read, called and spent; and the index of items' words."""
+"""Tables that each turn writes to, whatever its tools do: what was said, read, called and spent; and the index of words."""
 _FORMED = ("episode", "passage")
 """Kinds of rows that count nowhere: episodes and passages of a conversation's documents are formed by every turn."""
 _OUT = ("embedding", "vector", "score", "last_used_at", "used_at", "seen_at", "checked_at", "touched_at")
