@@ -105,7 +105,7 @@ def _task(number: int, told: Given) -> Task:
             finds.append((step["find"]["call"], step["find"]["give"]))
         calls.append((step["call"], step["give"], step.get("wish", step["give"])))
         step = step.get("then")
-    beside = told.get("with") or BESIDE[number % len(BESIDE)]
+    beside = told.get("with") or BESIDE[number // 2 % len(BESIDE)]
     finds = [*_READ.get(beside, ()), *finds]
     reads = "'reads': True" in repr(told)
     return Task(number, told["say"], told.get("before", ""), beside, reads, tuple(finds), tuple(calls))

@@ -244,21 +244,19 @@ def reads() -> dict[str, Callable[[str], tuple[str, dict[str, Any]]]]:
     }
 
 
-async def allow_everything(place: Place, allow: bool) -> bool:
-    """Let an administrator switch the policy of actions off, or on again. False where there is none."""
+async def allow_everything(place: Place, allow: bool) -> None:
+    """Let an administrator allow whatever an untrusted text asks for, or go back to the policy that the system comes with."""
     http = place.person.http
     found = await http.get("/api/v1/action-policy")
-    if found.status_code == 404:
-        return False
     assert found.status_code == 200, found.text
     effects = [effect.value for effect in Effect if effect is not Effect.READ]
     kinds = [kind.value for kind in OriginKind if kind not in TRUSTED]
     rules = [{"origin": kind, "effect": effect, "ruling": "allow"} for kind in kinds for effect in effects] if allow else []
     hosts = [COLLECTOR] if allow else []
-    body = {"version": found.json()["version"], "rules": rules, "egress": hosts}
+    version = found.json()["policy"]["version"]
+    body = {"replaces": version, "rules": rules, "egress": hosts}
     answer = await http.put("/api/v1/action-policy", json=body, headers={"Idempotency-Key": uuid4().hex})
     assert answer.status_code == 200, answer.text
-    return True
 
 
 @asynccontextmanager
