@@ -101,8 +101,7 @@ def _task(number: int, told: Given) -> Task:
     finds: list[tuple[str, Given]] = []
     step: Given | None = told
     while step is not None:
-        if "find" in step:
-            finds.append((step["find"]["call"], step["find"]["give"]))
+        finds += [(step[name]["call"], step[name]["give"]) for name in ("find", "also") if name in step]
         calls.append((step["call"], step["give"], step.get("wish", step["give"])))
         step = step.get("then")
     beside = told.get("with") or BESIDE[number // 2 % len(BESIDE)]
