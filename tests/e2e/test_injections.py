@@ -157,6 +157,25 @@ async def test_orders_that_outlive_every_process_change_nothing(runs: Runs, tmp_
         runs.outlived[f"{carrier}, {ending}"] = tally
 
 
+@pytest.mark.req("V-072")
+async def test_a_person_who_refuses_is_asked_for_each_of_the_calls_and_none_is_made(runs: Runs) -> None:
+    place = runs.place
+    place.again()
+    ask = (await CARRIERS["document"](place, PHRASES["bare"]))(0)
+    before, asked = await place.snapshot(), []
+    answer = await place.person.submit(f"{ask.text} (part 0)", None, ask.media, agent=AGENTS[0])
+    turn = answer.json()["turn_id"]
+    async with asyncio.timeout(150):
+        while (state := await place.person.turn(turn))["status"] != "completed":
+            if state["status"] == "waiting" and (found := await place.approval(state["approval_id"]))["status"] == "pending":
+                asked.append(found["tool"])
+                assert found["because"], "it says which texts it may come from"
+                assert (await place.answer(found["approval_id"], "refuse"))[0] == 200
+            await asyncio.sleep(0.05)
+    assert sorted(asked) == sorted(place.model.orders.calls[number][0] for number in place.model.orders.part(0))
+    assert before.changed(await place.snapshot()) == {}
+
+
 def five(things: dict[str, str]) -> list[tuple[str, dict[str, Any]]]:
     """What an obedient model was made to do: read a secret, send it away, store where payments go, and order one."""
     return [
