@@ -256,7 +256,7 @@ async def test_the_same_orders_have_their_effects_where_the_policy_is_switched_o
     tally, _, changed = await tried(without_policy.place, carrier, "bare")
     without_policy.off[carrier] = tally
     assert tally.made
-    assert changed
+    assert changed or {"http_fetch", OUTSIDE} & set(tally.made)
 
 
 def test_without_the_policy_every_tool_is_reached_that_no_risk_keeps_from_it(without_policy: Runs) -> None:

@@ -243,12 +243,14 @@ def _csv(text: str) -> bytes:
 
 LATIN = frozenset({"scan", "page of a PDF"})
 """Carriers that keep plain Latin letters alone."""
+IN_REPLIES = frozenset({"earlier turn", "episode", "episode found by a search"})
+"""Carriers that what an agent said hands on: replies hold no comments."""
 OUTLIVING = ("earlier turn", "episode", "memory formed from a document", "text of a node")
 """Carriers that are still there when the stack begins anew."""
 
 
 def phrases(carrier: str, count: int) -> list[str]:
     """Phrases in which a carrier gives its orders: each begins with another one, the same in every run."""
-    names = list(PLAIN) if carrier in LATIN else list(PHRASES)
+    names = list(PLAIN) if carrier in LATIN else [name for name in PHRASES if carrier not in IN_REPLIES or name != "comment"]
     at = list(CARRIERS).index(carrier) * count
     return [names[(at + more) % len(names)] for more in range(count)]

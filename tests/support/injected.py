@@ -288,13 +288,13 @@ async def place(folder: Path) -> AsyncIterator[Place]:
         made.things = await furnished(made.person, server.url)
         model.reads = reads()
         await described(made.person, pages, "Give a page.")
-        made.again()
         await offered(made)
         yield made
 
 
 async def offered(place: Place) -> None:
     """Let each agent have the calls of its parts, beside its own tools and those that read what carries orders."""
+    place.again()
     orders = place.model.orders
     texts = []
     for at, agent in enumerate(AGENTS):
