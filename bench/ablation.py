@@ -13,7 +13,7 @@ from statistics import mean
 
 from scipy.stats import binomtest
 
-from phronesis_contracts import Principal
+from phronesis_contracts import Label, Principal
 from phronesis_contracts.memory import REMEMBER
 from phronesis_orchestrator.agents.cognition.state import NoExperience
 from phronesis_orchestrator.agents.cognition.thought import ToolRecord
@@ -75,9 +75,11 @@ class Subjects(Strategies):
         found = [one for one in self.kept.get(_subject(goal), []) if self.failures.get(one.id, 0) < RETIRED]
         return tuple(found[-n:][::-1])
 
-    async def record(self, claim: Claim, goal: str, told: Strategy, score: float | None, *, succeeded: bool) -> None:
+    async def record(
+        self, claim: Claim, goal: str, told: Strategy, score: float | None, *, succeeded: bool, labels: tuple[Label, ...] = ()
+    ) -> None:
         id = f"{_subject(goal)}/{len(self.kept.get(_subject(goal), []))}"
-        self.kept.setdefault(_subject(goal), []).append(Strategy(id, goal, told.approach, told.tools_used, told.avoid))
+        self.kept.setdefault(_subject(goal), []).append(Strategy(id, goal, told.approach, told.tools_used, told.avoid, labels))
 
     async def outcome(self, claim: Claim, ids: tuple[str, ...], *, worked: bool) -> None:
         self.failures |= {id: 0 if worked else self.failures.get(id, 0) + 1 for id in ids}
