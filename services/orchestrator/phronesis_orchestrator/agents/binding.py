@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -25,7 +26,7 @@ from ..conversations.history import NO_SUMMARY
 from ..models.reasoner import TurnContext, Wish, Wisher, Wishes
 from ..outside_tools.schemas import OutsideArguments
 from .cognition.thought import NO_THOUGHT
-from .text import is_content, stem, words
+from .text import STOP_WORDS, is_content, stem, words
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +37,20 @@ _LONGEST_NAME = 300
 _TELLING = 4
 """Letters from which on a word may give something away."""
 _OF_ADDRESSES = frozenset({"http", "https", "html"})
+_OF_SPEAKER = frozenset({"user"})
+"""What a model calls whoever says “I”."""
+_NEGATIONS = frozenset(
+    """no not never none nor neither nobody nothing cannot without don't doesn't didn't isn't aren't wasn't won't can't
+    nicht nie niemals kein keine keinen keinem keiner ohne""".split()
+)
+_NO_DENIAL = re.compile(r"\b(?:don't|do not|never|nicht) (?:forget|hesitate|vergessen)\b")
+_DENIES = 2
+"""Words before others in which a negation turns their sense."""
+_SCHEME = re.compile(r"^https?://")
+_ADDRESS = re.compile(r"://|@|\w/\w|\w\.\w")
+"""What an address, or a part of one, has: its words in another order lead elsewhere."""
+_SENTENCE = re.compile(r"[.!?;\n]+")
+_NUMBER = re.compile(r"(?<![\w.])-?(\d+(?:[.,]\d+)*)\s*(%|percent)?")
 _SAID = 20_000
 """Characters of the user's words in a conversation that arguments may be drawn from, the newest."""
 
@@ -87,30 +102,33 @@ class Origins:
             kept = self._private.setdefault(server, set())
             for text in _leaves(given):
                 if isinstance(text, str) and len(kept) < _PRIVATE:
-                    kept.update(word for word in words(normalise(text[:_SAID])) if len(word) >= _TELLING)
+                    kept.update(word for word in words(normalise(text[:_SAID])) if server or len(word) >= _TELLING)
 
-    def gives_away(self, arguments: Any, to: str = "") -> bool:
-        """Whether arguments hold words of what was read that neither the user nor the untainted planner said.
-
-        Args:
-            to: the outside server that they go to; it is told nothing new by its own words.
-        """
+    def gives_away(self, arguments: Any) -> bool:
+        """Whether arguments hold words of what was read that neither the user nor the untainted planner said."""
         self._take_in()
-        wished = (str(value) for some in self.wishes.values() for wish in some for value in _leaves(wish.arguments))
-        known = {word for text in (self.said, *wished) for word in words(normalise(unquote(text)))} | _OF_ADDRESSES
-        known |= self._private.get(to, set()) if to else set()
-        secret = set[str]().union(*(kept for server, kept in self._private.items() if not to or server != to))
+        known = set(words(normalise(unquote(self._asked())))) | _OF_ADDRESSES
+        secret = set[str]().union(*self._private.values())
         given = {word for value in _leaves(arguments) for word in words(normalise(unquote(str(value))))}
         return not (given & secret) <= known
 
     def draws(self, tool: Tool[Any, Any], arguments: Mapping[str, Any]) -> bool:
         """Whether each argument of a call is drawn from the user's words or from the untainted planner's call of the tool."""
-        wishes = [wish for wish in self.wishes.get(tool.name, ()) if wish.tool == tool.name]
-        if not wishes:
+        if not self.wishes.get(tool.name):
             return False
         self._take_in()
-        wished = "\n".join(str(value) for wish in wishes for value in _leaves(wish.arguments))
-        return _is_drawn(arguments, f"{self.said}\n{wished}", self.said, _property_names(tool), self._names)
+        return _is_drawn(arguments, self._asked(tool.name), self.said, _property_names(tool), self._names)
+
+    def returns(self, tool: Tool[Any, Any], arguments: Mapping[str, Any], server: str) -> bool:
+        """Whether a call tells an outside server nothing but the user's words and its own."""
+        self._take_in()
+        own = " ".join(self._private.get(server, ()))
+        return _is_drawn(arguments, f"{self._asked(tool.name)}\n{own}", self.said, _property_names(tool), {})
+
+    def _asked(self, tool: str | None = None) -> str:
+        """The user's words, with what the untainted planner made of them. `tool`: for this tool alone."""
+        wishes = [wish for name, some in self.wishes.items() if tool in (None, name) for wish in some]
+        return "\n".join([self.said, *(" ".join(map(str, _every(wish.arguments))) for wish in wishes)])
 
 
 def normalise(text: str) -> str:
@@ -207,30 +225,66 @@ def _schema(tool: Tool[Any, Any]) -> dict[str, Any]:
 
 
 def _is_drawn(arguments: Any, drawn: str, said: str, known: frozenset[str], names: Mapping[str, str]) -> bool:
-    text = normalise(drawn)
-    stems, theirs = _stems(text, every=True), _stems(normalise(said))
-    shared = {id: len(theirs & _stems(own)) for id, own in names.items()}
-    best = max(shared.values(), default=0)
+    """Whether all that arguments hold was said.
+
+    Args:
+        drawn: what they may be drawn from.
+        said: the user's own words in it.
+        known: names of fields that the tool has.
+        names: what things are called, by their id.
+    """
+    lines = _NO_DENIAL.sub(" ", normalise(drawn))
+    text = " ".join(lines.split())
+    stems, numbers = _stems(text, every=True) | _OF_SPEAKER, _numbers(text)
+    sentences = [(_stems(one, every=True), bool(_NEGATIONS & set(words(one)))) for one in _SENTENCE.split(lines)]
 
     def holds(value: Any) -> bool:
-        if value is None or value == "" or (isinstance(value, bool) and not value):
+        if value is None or value == "" or value is False:
             return True
+        if value is True:
+            return "true" in stems
         if not isinstance(value, str):
-            return (
-                normalise(json.dumps(value)) in stems or f"{value:g}" in stems
-                if not isinstance(value, bool)
-                else "true" in stems
-            )
-        if shared.get(value):
-            return shared[value] == best
-        plain = " ".join(normalise(value).split())
-        if plain in " ".join(text.split()) and (len(plain) > 2 or plain in stems):
+            return float(value) in numbers
+        plain = _SCHEME.sub("", " ".join(normalise(value).split()))
+        found = re.search(rf"(?<!\w){re.escape(plain)}(?!\w)", text) if len(plain) > 2 or plain in stems else None
+        if found and not _NEGATIONS & set(words(text[: found.start()])[-_DENIES:]):
             return True
-        parts = [word for word in words(plain) if is_content(word)]
-        return bool(words(plain)) and all(stem(word) in stems for word in parts)
+        parts = {stem(word) for word in words(plain) if word not in STOP_WORDS}
+        if _ADDRESS.search(plain) or not words(plain) or not parts <= stems:
+            return False
+        # The same words with the opposite sense are not what was said.
+        _, denied = max(sentences, key=lambda one: len(one[0] & parts), default=(frozenset(), False))
+        return denied == bool(_NEGATIONS & set(words(plain)))
 
+    pairs = list(_pairs(arguments))
+    things = [value for key, value in pairs if isinstance(value, str) and _is_id(key) and value in names and not holds(value)]
     keys = (key for key in _keys(arguments) if key not in known)
-    return all(map(holds, keys)) and all(holds(value) for value in _leaves(arguments))
+    rest = (value for key, value in pairs if value not in things or not _is_id(key))
+    return all(map(holds, keys)) and all(map(holds, rest)) and _are_named(things, _stems(normalise(said)), names)
+
+
+def _are_named(things: Sequence[str], said: frozenset[str], names: Mapping[str, str]) -> bool:
+    """Whether the things are those that the words fit best, one after the other, each by words that no other was named by."""
+    left, wanted = said, list(dict.fromkeys(things))
+    stems = {id: _stems(name) for id, name in names.items()} if wanted else {}
+    while wanted:
+        best = max(len(own & left) for own in stems.values())
+        found = next((id for id in wanted if best and len(stems[id] & left) == best), None)
+        if found is None:
+            return False
+        left, wanted = left - stems[found], [id for id in wanted if id != found]
+    return True
+
+
+def _numbers(text: str) -> frozenset[float]:
+    """The numbers in a text; of a percentage the fraction too."""
+    found = set[float]()
+    for match in _NUMBER.finditer(text):
+        plain = match[1].replace(",", "") if re.fullmatch(r"\d{1,3}(,\d{3})+(\.\d+)?", match[1]) else match[1].replace(",", ".")
+        if plain.count(".") < 2:
+            value = float(plain)
+            found |= {value, value / 100} if match[2] else {value}
+    return frozenset(found)
 
 
 def _property_names(tool: Tool[Any, Any]) -> frozenset[str]:
@@ -248,14 +302,36 @@ def _properties(schema: Any) -> Iterator[str]:
             yield from _properties(member)
 
 
+def _is_id(key: str) -> bool:
+    """Whether a field holds what things are known by."""
+    return key.casefold() in ("id", "key", "ids") or key.endswith(("_id", "Id", "_ids", "Ids"))
+
+
 def _keys(value: Any) -> Iterator[str]:
     if isinstance(value, dict):
         for key, member in value.items():
             yield str(key)
             yield from _keys(member)
-    elif isinstance(value, list):
+    elif isinstance(value, list | tuple):
         for member in value:
             yield from _keys(member)
+
+
+def _pairs(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+    """Each single value, with the name of the field that it stands in."""
+    if isinstance(value, dict):
+        for name, member in value.items():
+            yield from _pairs(member, str(name))
+    elif isinstance(value, list | tuple):
+        for member in value:
+            yield from _pairs(member, key)
+    else:
+        yield key, value
+
+
+def _every(value: Any) -> Iterator[Any]:
+    yield from _keys(value)
+    yield from _leaves(value)
 
 
 def _leaves(value: Any) -> Iterator[Any]:
@@ -279,7 +355,7 @@ def _named(value: Any) -> Iterator[tuple[str, str]]:
     if isinstance(value, dict):
         names = [str(value[name])[:_LONGEST_NAME] for name in _NAMES if isinstance(value.get(name), str)]
         for key, id in value.items():
-            if isinstance(id, str) and (key in ("id", "key") or key.endswith(("_id", "Id"))):
+            if isinstance(id, str) and _is_id(key):
                 yield id, normalise(" ".join((id, *names)))
         for member in value.values():
             yield from _named(member)

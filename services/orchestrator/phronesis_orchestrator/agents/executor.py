@@ -229,10 +229,10 @@ class ToolExecutor:
         outside = issubclass(tool.rpc.input, OutsideArguments)
         if verdict.ruling is Ruling.REFUSE or (verdict.risk is Risk.READ and not outside):
             return verdict
-        arguments = call_arguments(request)
+        arguments = request.model_dump(mode="json", by_alias=True, exclude_defaults=True)
         # What a server that only reads said may go back to it: it is told nothing that it did not know.
         own = outside_label(tool)
-        reads = outside and tool.risk is Risk.READ and not origins.gives_away(arguments, own.id)
+        reads = own in read and outside and tool.risk is Risk.READ and origins.returns(tool, arguments, own.id)
         because = tuple(label for label in read if not (reads and label == own))
         verdict = replace(verdict, effect=effect, read=because)
         rulings = {policy.ruling(label.kind, effect) for label in because} - {Ruling.ALLOW}
@@ -293,7 +293,8 @@ class ToolExecutor:
         request, origins = admitted.request, self._running.origins
         if not isinstance(request, Kept):
             return request
-        own = not origins.untrusted or origins.draws(tool, call_arguments(request))
+        given = request.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+        own = not origins.untrusted or origins.draws(tool, given)
         return request.model_copy(update={"labels": (Label(kind=OriginKind.USER),) if own else origins.labels})
 
     async def _call_owner(self, step: str, tool: Tool[Any, Any], admitted: Admitted, verdict: Verdict) -> dict[str, Any]:
