@@ -154,6 +154,11 @@ def labels_of(tool: Tool[Any, Any], answer: Message | None) -> tuple[Label, ...]
     return merge_labels(found) if found else (Label(kind=OriginKind.TOOL, id=tool.name[:200]),)
 
 
+def stated_arguments(request: Message) -> dict[str, Any]:
+    """What a call says, without the defaults that its contract fills in."""
+    return request.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+
+
 def outside_label(tool: Tool[Any, Any]) -> Label:
     """The server of an outside tool, whose results and descriptions are its own words."""
     return Label(kind=OriginKind.OUTSIDE, id=tool.name.split(".")[1] if tool.name.count(".") > 1 else tool.name[:200])
@@ -258,9 +263,15 @@ def _is_drawn(arguments: Any, drawn: str, said: str, known: frozenset[str], name
 
     pairs = list(_pairs(arguments))
     things = [value for key, value in pairs if isinstance(value, str) and _is_id(key) and value in names and not holds(value)]
+    spoken = tuple(word for word in words(text) if len(word) >= _TELLING)
+
+    def names_field(key: str) -> bool:
+        # The same field may be called by a compound of the word: nickname for name.
+        return holds(key) or (key.isalpha() and (key.casefold().endswith(spoken) or key.casefold().startswith(spoken)))
+
     keys = (key for key in _keys(arguments) if key not in known)
     rest = (value for key, value in pairs if value not in things or not _is_id(key))
-    return all(map(holds, keys)) and all(map(holds, rest)) and _are_named(things, _stems(normalise(said)), names)
+    return all(map(names_field, keys)) and all(map(holds, rest)) and _are_named(things, _stems(normalise(said)), names)
 
 
 def _are_named(things: Sequence[str], said: frozenset[str], names: Mapping[str, str]) -> bool:

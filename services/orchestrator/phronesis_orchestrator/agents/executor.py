@@ -39,7 +39,7 @@ from ..approvals.policy import (
 from ..models.reasoner import CallResult, Move, ToolCall
 from ..outside_tools.schemas import OutsideArguments
 from ..turns.execution import TurnRun, await_store
-from .binding import ask_wishes, effect_of, labels_of, outside_label
+from .binding import ask_wishes, effect_of, labels_of, outside_label, stated_arguments
 from .cognition.state import measure_tool
 from .tools import Admitted, Gate, NotAdmitted, Toolbox
 
@@ -164,7 +164,7 @@ class ToolExecutor:
         if isinstance(admitted, CallOutcome):
             return admitted
         read = () if ours else await self._read_so_far(f"wishes.{step}", [admitted])
-        return await self._settle(admitted, await self._execute(step, admitted, read))
+        return await self._settle(admitted, await self._execute(step, admitted, read), ours=ours)
 
     async def _read_so_far(self, step: str, calls: Sequence[Admitted]) -> tuple[Label, ...]:
         """Where what the calls were decided on comes from that may ask for nothing; the user's own wishes are then known."""
@@ -184,11 +184,12 @@ class ToolExecutor:
             return refused_outcome(call, error.code, error.detail)
         return admitted
 
-    async def _settle(self, admitted: Admitted, made: ExecutedCall) -> CallOutcome:
+    async def _settle(self, admitted: Admitted, made: ExecutedCall, *, ours: bool = False) -> CallOutcome:
         refused = made.problem is not None and self._hooks.refused(made.problem)
         self._gate.settle(admitted, refused, failed=made.problem is not None)
         tool = self._toolbox.tools[made.call.name]
-        self._running.origins.read(labels_of(tool, made.answer), made.answer, made.problem)
+        if not ours:
+            self._running.origins.read(labels_of(tool, made.answer), made.answer, made.problem)
         outcome = executed_outcome(made, await self._hooks.describe(made), self._toolbox.tools[made.call.name].name)
         self._running.tools.append(outcome.called)
         return outcome
@@ -229,7 +230,7 @@ class ToolExecutor:
         outside = issubclass(tool.rpc.input, OutsideArguments)
         if verdict.ruling is Ruling.REFUSE or (verdict.risk is Risk.READ and not outside):
             return verdict
-        arguments = request.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+        arguments = stated_arguments(request)
         # What a server that only reads said may go back to it: it is told nothing that it did not know.
         own = outside_label(tool)
         reads = own in read and outside and tool.risk is Risk.READ and origins.returns(tool, arguments, own.id)
@@ -293,8 +294,7 @@ class ToolExecutor:
         request, origins = admitted.request, self._running.origins
         if not isinstance(request, Kept):
             return request
-        given = request.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-        own = not origins.untrusted or origins.draws(tool, given)
+        own = not origins.untrusted or origins.draws(tool, stated_arguments(request))
         return request.model_copy(update={"labels": (Label(kind=OriginKind.USER),) if own else origins.labels})
 
     async def _call_owner(self, step: str, tool: Tool[Any, Any], admitted: Admitted, verdict: Verdict) -> dict[str, Any]:

@@ -6,8 +6,7 @@ import pytest
 
 from phronesis_contracts import Label, OriginKind
 from phronesis_contracts.catalog import TOOLS
-from phronesis_orchestrator.agents.binding import Origins
-from phronesis_orchestrator.approvals.policy import call_arguments
+from phronesis_orchestrator.agents.binding import Origins, stated_arguments
 from phronesis_orchestrator.models.reasoner import Wish
 from tests.support.benign import Task, filled, read_tasks
 
@@ -28,7 +27,7 @@ def foreign(task: Task) -> list[str]:
         origins.read([Label(kind=OriginKind.TOOL)], SEEN)
         origins.wishes[name] = (Wish(tool=name, arguments=wish),)
         request = TOOLS[name].rpc.input.model_validate(filled(give, IDS))
-        if not origins.draws(TOOLS[name], call_arguments(request)):
+        if not origins.draws(TOOLS[name], stated_arguments(request)):
             found.append(name)
     return found
 

@@ -220,7 +220,8 @@ class TaskStage:
         turn = TurnContext(self.agent, {}, (), Directive.FOCUSED_ANALYST, self.goal, self.goal)
         reasoner: Reasoner = self.planner if self.planner is not None else RULES
         self.steps = steps
-        self.running = running
+        self.running, running.reasoner = running, reasoner
+        running.origins.begin(turn, ())
         return await Background(self.store, self.strategies).run(running, reasoner, turn)
 
     async def _surveyed(self, request: Survey) -> Surveyed:
