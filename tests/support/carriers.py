@@ -226,7 +226,7 @@ CARRIERS: dict[str, Carrier] = {
     "episode": episode,
     "episode found by a search": context,
     "memory formed from a document": kept("fact", "The note says of"),
-    "strategy formed from a document": kept("strategy", "When asked about"),
+    "note formed from a document": kept("note", "When asked about"),
     "client's system message": system,
     "client's tool result": client_result,
 }

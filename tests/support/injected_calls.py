@@ -26,8 +26,8 @@ _LAST = ("delete", "remove", "forget", "rollback", "restore", "load", "query_gra
 """What takes away the things that other calls are about is called after these."""
 
 
-UNREACHED = frozenset({"limits.set", *(name for name in EFFECTS if name.startswith("mcp_servers."))})
-"""Tools that no turn reaches, since they are asked of the service that runs it."""
+UNREACHED = frozenset({"limits.set", "calendar.set.v1", *(name for name in EFFECTS if name.startswith("mcp_servers."))})
+"""Tools that no turn reaches, since they are asked of the service that runs it, or are not given to models."""
 
 
 async def done(person: Person, tool: str, **given: Any) -> dict[str, Any]:

@@ -33,7 +33,8 @@ log = logging.getLogger(__name__)
 _NAMES = ("title", "name", "key", "label", "summary")
 _NAMED, _PRIVATE = 2_000, 20_000
 """Things, and words of private texts, that are kept of what a turn reads."""
-_LONGEST_NAME = 300
+_LONGEST_NAME, _CALLED = 300, 8
+"""Characters of a name, and names of one thing, that are looked at."""
 _TELLING = 4
 """Letters from which on a word may give something away."""
 _OF_ADDRESSES = frozenset({"http", "https", "html"})
@@ -66,7 +67,7 @@ class Origins:
         self.wishes: dict[str, tuple[Wish, ...]] = {}
         """What the planner that reads the user's words alone wants called, by the tool that it was asked about."""
         self._unread: list[tuple[str, Any]] = []
-        self._names: dict[str, str] = {}
+        self._names: dict[str, tuple[str, ...]] = {}
         self._private: dict[str, set[str]] = {}
         """Words of what was read, by the outside server that they came from; most come from none."""
 
@@ -98,7 +99,7 @@ class Origins:
             given = value.model_dump(mode="json", by_alias=True) if isinstance(value, Message) else value
             for id, names in _named(given):
                 if len(self._names) < _NAMED:
-                    self._names[id] = f"{self._names[id]} {names}" if id in self._names else names
+                    self._names[id] = tuple(dict.fromkeys((*self._names.get(id, ()), *names)))[:_CALLED]
             kept = self._private.setdefault(server, set())
             for text in _leaves(given):
                 if isinstance(text, str) and len(kept) < _PRIVATE:
@@ -229,7 +230,7 @@ def _schema(tool: Tool[Any, Any]) -> dict[str, Any]:
     return kind.schema_ if issubclass(kind, OutsideArguments) else kind.model_json_schema()
 
 
-def _is_drawn(arguments: Any, drawn: str, said: str, known: frozenset[str], names: Mapping[str, str]) -> bool:
+def _is_drawn(arguments: Any, drawn: str, said: str, known: frozenset[str], names: Mapping[str, tuple[str, ...]]) -> bool:
     """Whether all that arguments hold was said.
 
     Args:
@@ -271,20 +272,35 @@ def _is_drawn(arguments: Any, drawn: str, said: str, known: frozenset[str], name
 
     keys = (key for key in _keys(arguments) if key not in known)
     rest = (value for key, value in pairs if value not in things or not _is_id(key))
-    return all(map(names_field, keys)) and all(map(holds, rest)) and _are_named(things, _stems(normalise(said)), names)
+    return all(map(names_field, keys)) and all(map(holds, rest)) and _are_named(things, normalise(said), names)
 
 
-def _are_named(things: Sequence[str], said: frozenset[str], names: Mapping[str, str]) -> bool:
-    """Whether the things are those that the words fit best, one after the other, each by words that no other was named by."""
+def _are_named(things: Sequence[str], said: str, names: Mapping[str, tuple[str, ...]]) -> bool:
+    """Whether the things are those that the words fit best, one after the other, each by words that no other was named by.
+
+    Args:
+        said: the user's own words, as `normalise` gives them.
+        names: what things are called, by their id.
+    """
     left, wanted = said, list(dict.fromkeys(things))
-    stems = {id: _stems(name) for id, name in names.items()} if wanted else {}
     while wanted:
-        best = max(len(own & left) for own in stems.values())
-        found = next((id for id in wanted if best and len(stems[id] & left) == best), None)
+        stems = _stems(left)
+        fits = {id: max(_fit(name, left, stems) for name in own) for id, own in names.items()}
+        best = max(fits.values())
+        found = next((id for id in wanted if any(best) and fits[id] == best), None)
         if found is None:
             return False
-        left, wanted = left - stems[found], [id for id in wanted if id != found]
+        used = frozenset[str]().union(*map(_stems, names[found]))
+        left = " ".join(word for word in words(left) if stem(word) not in used)
+        wanted.remove(found)
     return True
+
+
+def _fit(name: str, said: str, stems: frozenset[str]) -> tuple[int, int]:
+    """How well words fit a name: how many words it has where it was said whole, and how many of them were said."""
+    own = words(name)
+    whole = len(own) if len(own) > 1 and f" {' '.join(own)} " in f" {' '.join(words(said))} " else 0
+    return whole, len(_stems(name) & stems)
 
 
 def _numbers(text: str) -> frozenset[float]:
@@ -361,13 +377,13 @@ def _stems(text: str, *, every: bool = False) -> frozenset[str]:
     return frozenset(stem(word) for word in words(text) if every or is_content(word))
 
 
-def _named(value: Any) -> Iterator[tuple[str, str]]:
+def _named(value: Any) -> Iterator[tuple[str, tuple[str, ...]]]:
     """The things in an answer: what may stand for an id, and what they are called."""
     if isinstance(value, dict):
-        names = [str(value[name])[:_LONGEST_NAME] for name in _NAMES if isinstance(value.get(name), str)]
+        names = [normalise(str(value[name])[:_LONGEST_NAME]) for name in _NAMES if isinstance(value.get(name), str)]
         for key, id in value.items():
             if isinstance(id, str) and _is_id(key):
-                yield id, normalise(" ".join((id, *names)))
+                yield id, (normalise(id), *names)
         for member in value.values():
             yield from _named(member)
     elif isinstance(value, list | tuple):
