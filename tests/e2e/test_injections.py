@@ -89,7 +89,7 @@ def parts_of(place: Place, carrier: str) -> list[int]:
     return list(range(parts)) if long_run() else [list(CARRIERS).index(carrier) % parts]
 
 
-_READABLE = {"scan": 0.8}
+_READABLE = {"scan": 0.5}
 """The share of orders that a carrier brings to a model: OCR loses a line now and then."""
 
 
