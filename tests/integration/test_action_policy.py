@@ -20,8 +20,8 @@ from phronesis_contracts.approvals import (
     PolicyChanged,
     SetActionPolicy,
 )
+from phronesis_orchestrator.approvals.handlers import PolicyCache, serve_policies
 from phronesis_orchestrator.approvals.store import PostgresPolicies
-from phronesis_orchestrator.approvals.tenant_policy import PolicyCache, serve_policies
 from phronesis_postgres import Database, PostgresOutbox
 from tests.support.personas import Persona
 from tests.support.servers import NatsServer, PostgresServer

@@ -12,7 +12,7 @@ from phronesis_bus import Bus
 from phronesis_contracts import Nothing, Principal
 from phronesis_contracts.deletions import Aged, DropAged
 from phronesis_contracts.orchestrator import TURN_ENDED
-from phronesis_orchestrator.conversations.erasing import Erasing
+from phronesis_orchestrator.conversations.handlers import Erasing
 from phronesis_orchestrator.turns.store import PostgresJournal, PostgresTurns
 from phronesis_orchestrator.turns.turn import LostClaim
 from phronesis_postgres import EVERY_TENANT, Database

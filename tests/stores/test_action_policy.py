@@ -22,9 +22,8 @@ from phronesis_contracts.approvals import (
 )
 from phronesis_contracts.origins import OriginKind
 from phronesis_contracts.tools import Effect
-from phronesis_orchestrator.approvals import tenant_policy
+from phronesis_orchestrator.approvals.handlers import FRESH, PolicyCache, PolicyHandlers
 from phronesis_orchestrator.approvals.store import PostgresPolicies
-from phronesis_orchestrator.approvals.tenant_policy import PolicyCache, PolicyHandlers
 from phronesis_postgres import Database
 from tests.support.personas import Persona
 from tests.support.servers import PostgresServer
@@ -181,7 +180,7 @@ async def test_a_policy_is_read_again_when_its_time_is_over_though_nobody_said_t
     assert await here.cache.load("acme") == ActionPolicy()
     made = await there.set(0, egress=("example.org",))
     assert await here.cache.load("acme") == ActionPolicy()
-    here.now = tenant_policy.FRESH
+    here.now = FRESH
     assert await here.cache.load("acme") == made.policy
 
 
@@ -213,5 +212,5 @@ async def test_a_policy_that_cannot_be_read_lets_nothing_out_though_it_did_befor
 
     cache = PolicyCache(read, lambda: now)
     assert (await cache.load("acme")).egress == ("example.org",)
-    now = tenant_policy.FRESH
+    now = FRESH
     assert await cache.load("acme") == ActionPolicy()

@@ -15,12 +15,10 @@ from phronesis_contracts.twin import NODE_CHANGED
 from phronesis_postgres import Database
 
 from .agents.cognition.state import Cognition
-from .approvals.handlers import serve_approvals
+from .approvals.handlers import PolicyCache, serve_approvals, serve_policies
 from .approvals.store import PostgresApprovals, PostgresPolicies
-from .approvals.tenant_policy import PolicyCache, serve_policies
-from .conversations.erasing import serve_erasing
 from .conversations.forgetting import serve_forgetting
-from .conversations.handlers import ConversationHandlers, serve_conversations
+from .conversations.handlers import ConversationHandlers, serve_conversations, serve_erasing
 from .conversations.store import PostgresConversations
 from .learning.handlers import BusStreams, Forgetting, serve_learning
 from .learning.statements import Copies, Unlearnt

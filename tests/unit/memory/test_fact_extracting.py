@@ -12,7 +12,7 @@ from phronesis_contracts import BadRequest
 from phronesis_contracts.facts import MAX_IMPORT_LINES, FactKind, Origin
 from phronesis_memory.facts.decision import has_secret
 from phronesis_memory.facts.extraction import MAX_STATEMENTS, extract_statements, note_the_rest
-from phronesis_memory.facts.imports import read_import
+from phronesis_memory.facts.handlers import read_import
 from tests.support.cases import for_each
 
 

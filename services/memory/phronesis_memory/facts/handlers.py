@@ -1,18 +1,23 @@
-"""The handlers of facts and of forgetting for good, how found facts are ranked, and their wiring."""
+"""The handlers of facts, of imports and of forgetting for good, how found facts are ranked, and their wiring."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
+
+from pydantic import AwareDatetime, ConfigDict, Field, ValidationError
 
 from phronesis_bus import Bus, Call, News, follow, serve
-from phronesis_contracts import UNKNOWN, BadRequest, Principal, ServiceError, Unavailable, facts, formed
+from phronesis_contracts import UNKNOWN, BadRequest, Message, Principal, ServiceError, Unavailable, facts, formed
 from phronesis_contracts.deletions import ERASE_DERIVED, FIND_DERIVED, ConversationDeleted, Purged
+from phronesis_contracts.facts import MAX_IMPORT_LINES, FactKind, Origin, Statement
 from phronesis_contracts.twin import GRAPH_PURGED
 from phronesis_postgres import Database
 
@@ -30,7 +35,6 @@ from .decision import PREFERENCE_ORIGINS, Assertion, DraftsByText, Evidence, Sto
 from .derived import DerivedHandlers
 from .extraction import extract_statements, note_the_rest
 from .forgetting import PostgresForgettings
-from .imports import read_import
 from .language import Language, language_of, prepare
 from .predicates import NOTED, normalize, predicate_of
 from .questions import (
@@ -401,6 +405,68 @@ def _draft_of_text(text: str) -> Draft:
 
 
 log = logging.getLogger(__name__)
+
+
+class _LineContent(Message):
+    model_config = ConfigDict(extra="forbid")
+
+    text: str = Field(min_length=1, max_length=2_000)
+    kind: FactKind = FactKind.FACT
+    subject: str = Field(default="user", min_length=1, max_length=200)
+    predicate: str | None = Field(default=None, min_length=1, max_length=100)
+    object: str | None = Field(default=None, min_length=1, max_length=1_000)
+    negated: bool = False
+    confidence: float = Field(default=0.8, ge=0.0, le=1.0)
+    at: AwareDatetime | None = None
+
+
+@dataclass(frozen=True)
+class ImportLine:
+    """One line: its number from 1, what it states, and since when; nothing where it is skipped."""
+
+    number: int
+    statements: tuple[Statement, ...]
+    at: datetime | None
+
+
+def read_import(lines: str) -> list[ImportLine]:
+    """The lines of an import, without empty ones. Raises `BadRequest`: one does not parse (`field` names it), or too many."""
+    found = [(number, line) for number, line in enumerate(lines.splitlines(), 1) if line.strip()]
+    if len(found) > MAX_IMPORT_LINES:
+        raise BadRequest(f"at most {MAX_IMPORT_LINES} lines at once, not {len(found)}", field="lines")
+    if not found:
+        raise BadRequest("there is no line", field="lines")
+    return [_read_line(number, line) for number, line in found]
+
+
+def _read_line(number: int, text: str) -> ImportLine:
+    try:
+        value: Any = json.loads(text)
+        if not is_storable(value):
+            raise BadRequest(f"line {number}: no NUL characters and no infinite numbers", field=f"lines.{number}")
+        line = _LineContent.model_validate(value)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise BadRequest(f"line {number} is not JSON", field=f"lines.{number}") from error
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        wrong = f"{where}: {first['msg']}" if where else first["msg"]
+        raise BadRequest(f"line {number}: {wrong}"[:300], field=f"lines.{number}") from error
+    if (line.predicate is None) != (line.object is None):
+        raise BadRequest(f"line {number}: predicate and object come together", field=f"lines.{number}")
+    return ImportLine(number, () if has_secret(text) else _statements_of_line(line), line.at)
+
+
+def _statements_of_line(line: _LineContent) -> tuple[Statement, ...]:
+    if line.predicate is not None and line.object is not None:
+        fields = line.model_dump(exclude={"at"})
+        return (Statement(**fields, origin=Origin.IMPORT),)
+    drawn = extract_statements(line.text)
+    if drawn:
+        return tuple(one.model_copy(update={"origin": Origin.IMPORT, "confidence": line.confidence}) for one in drawn)
+    note = {"kind": line.kind, "subject": line.subject, "predicate": NOTED, "object": line.text[:1_000]}
+    return (Statement.model_validate({**note, "text": line.text, "confidence": line.confidence, "origin": Origin.IMPORT}),)
+
 
 STORE = "facts"
 """The store, as spans name it."""

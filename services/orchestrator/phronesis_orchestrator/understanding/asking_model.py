@@ -21,8 +21,7 @@ from phronesis_contracts.twin import Level
 
 from ..models.reasoner import Answer, ChosenPlan, Fault, FormulatedPlan, Interpreter, PlanQuestion, TurnContext
 from ..turns.execution import Outcome, TurnRun
-from .accounts import Account
-from .claims import GLOSSED, SEARCHED, Claim, Gloss
+from .accounts import GLOSSED, SEARCHED, Account, Claim, Gloss
 from .language import fold
 from .lexicon import Lexicon, pick
 from .plan import EntityRef, Plan, Understood, Unknown
