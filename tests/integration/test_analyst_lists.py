@@ -31,7 +31,7 @@ OWNERS: dict[str, Any] = {
     CALLED: OutsideResult(text="the sum is 5"),
 }
 CALLS = [("recall", {"query": "what the user prefers"}), ("outside_out_add", {"a": 2, "b": 3})]
-TOLD = "How many projects? mode A"
+TOLD = "Add 2 and 3. How many projects? mode A"
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from phronesis_contracts import Label, OriginKind
 from phronesis_contracts.answers import Analysis
 from phronesis_contracts.memory import KEEP_MEMORY, KeepMemory, Scope
 from phronesis_contracts.twin import READ_CYPHER, CypherRows
@@ -186,7 +187,8 @@ async def test_a_maestro_may_keep_memories_and_ask_every_scope_and_noor_may_not(
         if (role, agent) == (Persona.MAESTRO, "maestro"):
             assert (offered[-1], scopes) == ("keep_memory", [scope.value for scope in Scope])
             turn = asked.reply.turn_id
-            assert (KEEP_MEMORY.subject, KeepMemory(**kept), f"{turn}/call.1.2") in asked.stage.neighbours.questions
+            own = KeepMemory(**kept, labels=(Label(kind=OriginKind.USER),))
+            assert (KEEP_MEMORY.subject, own, f"{turn}/call.1.2") in asked.stage.neighbours.questions
         else:
             assert (len(offered), scopes) == (4, ["personal", "departmental", "ministry"])
             assert KEEP_MEMORY.subject not in asked.subjects

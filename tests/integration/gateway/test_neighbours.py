@@ -227,7 +227,7 @@ async def test_the_profile_is_put_and_read(api: RunningGateway, ann: Holder, nei
     body = {"profile": {"name": "Ann", "likes": ["tea"]}}
     put = await api.http.put("/api/v1/profile", json=body, headers=ann.headers)
     got = await api.http.get("/api/v1/profile", headers=ann.headers)
-    assert (put.status_code, got.json()) == (200, body | {"updated_at": None, "version": None})
+    assert (put.status_code, got.json()) == (200, body | {"labels": [], "updated_at": None, "version": None})
 
 
 async def test_readiness_names_what_is_down(api: RunningGateway, neighbours: Neighbours) -> None:

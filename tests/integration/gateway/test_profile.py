@@ -35,7 +35,7 @@ async def send(api: RunningGateway, who: Holder, method: str, body: Any = None, 
 
 async def test_a_profile_is_read_replaced_corrected_and_deleted(api: RunningGateway, ann: Holder) -> None:
     new = await send(api, ann, "GET")
-    assert (new.json(), new.headers["etag"]) == ({"profile": {}, "updated_at": None, "version": 0}, '"0"')
+    assert (new.json(), new.headers["etag"]) == ({"labels": [], "profile": {}, "updated_at": None, "version": 0}, '"0"')
     put = await send(api, ann, "PUT", {"profile": {"name": "Ann", "age": 30}})
     assert put.headers["etag"] == f'"{put.json()["version"]}"'
     patched = await send(api, ann, "PATCH", {"profile": {"age": None, "likes": ["tea"]}}, **MERGE_PATCH)

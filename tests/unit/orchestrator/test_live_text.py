@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from unittest import mock
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from phronesis_contracts.orchestrator import TurnProgress
 from phronesis_orchestrator.models.completions import FieldText
 from phronesis_orchestrator.models.parsing import make_storable
+from phronesis_orchestrator.turns import execution
 from phronesis_orchestrator.turns.execution import LiveText
 from tests.unit.orchestrator.fakes import claim
 
@@ -66,8 +68,9 @@ async def test_nothing_that_is_shown_while_it_is_written_can_be_loaded_or_follow
     async def show(who: object, line: TurnProgress) -> None:
         shown.append(line.text or "")
 
-    live = LiveText(claim("Look."), show)
-    for piece in pieces:
-        await live.add(piece)
+    with mock.patch.object(execution, "_EVERY", 0.0):
+        live = LiveText(claim("Look."), show)
+        for piece in pieces:
+            await live.add(piece)
         await live.flush()
     assert not re.search(r"!\[|\]\(|\]\[|\]:|<[a-zA-Z!/]", "".join(shown))

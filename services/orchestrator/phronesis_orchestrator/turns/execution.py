@@ -72,7 +72,7 @@ _MOST = 50_000
 """Characters of provisional text of one attempt; a longer reply comes with the turn's end alone."""
 
 
-_OPENS = ("!", "]", "<")
+_OPENS = "!]<"
 """Signs that the next one may make the beginning of something that is loaded or followed."""
 _LOADS = re.compile(r"!(?=\[)|\](?=[(\[:])|<(?=[a-zA-Z!/])")
 
@@ -99,12 +99,15 @@ class LiveText:
             return
         self._kept += text
         if len(self._kept) >= _PIECE or time.monotonic() - self._shown_at >= _EVERY:
-            await self.flush()
+            await self._show(self._kept.rstrip(_OPENS))
 
     async def flush(self) -> None:
-        """Show what is kept. What a client might load or follow is only shown once it is known where it leads, in the reply."""
-        held = self._kept[-1:] if self._kept.endswith(_OPENS) else ""
-        text = _LOADS.sub(_inert, self._kept[: len(self._kept) - len(held)])
+        """Show all that is left; nothing follows it."""
+        await self._show(self._kept)
+
+    async def _show(self, whole: str) -> None:
+        """Show the beginning of what is kept. Where what a client might load or follow leads is only known with the reply."""
+        held, text = self._kept[len(whole) :], _LOADS.sub(_inert, whole)
         if not text:
             return
         self._kept, self._shown_at = held, time.monotonic()
