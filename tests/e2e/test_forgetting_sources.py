@@ -235,6 +235,7 @@ async def test_nothing_is_left_of_a_forgotten_document_in_any_store_or_file(stac
     assert logs == []
 
 
+@pytest.mark.verify
 async def test_a_conversation_goes_with_its_own_words_and_what_others_hold_stays(stack: RunningStack, somebody: Person) -> None:
     gone, stays = f"heron{uuid4().hex[:12]}", f"okapi{uuid4().hex[:12]}"
     media = await somebody.uploaded("notes.pdf", pdf([[f"The {gone} station was built in 1931."]]))
