@@ -58,15 +58,15 @@ async def found(held: Constitution, tenant: str, words: str) -> list[str]:
 async def test_what_was_taken_from_the_index_or_put_into_it_by_hand_is_made_good(
     held: Constitution, server: WeaviateServer, tenant: str
 ) -> None:
-    await held.hear(tenant, *(held.graph.put(tenant, "goal", id, f"kind {id}") for id in ("apple", "beech")))
+    await held.hear(tenant, *(held.graph.put(tenant, "goal", id, f"one kind {id}") for id in ("apple", "beech")))
     async with Weaviate.open(server.settings) as weaviate, weaviate.client(30) as client:
         objects = client.collections.use(NODES).with_tenant(tenant)
         await objects.data.delete_many(Filter.by_property("externalId").equal("apple"))
         orphan = {"externalId": "orphan", "type": "goal", "layer": "vision", "lifecycle": "active"}
         await objects.data.insert_many([DataObject(properties=orphan, uuid=str(uuid4()), vector=unit(p0=1.0).tolist())])
-    assert await found(held, tenant, "kind apple") == ["beech"]
+    assert await found(held, tenant, "one kind apple") == ["beech"]
     assert await held.index.reconcile(tenant) == (1, 1)
-    assert (await found(held, tenant, "kind apple"))[0] == "apple"
+    assert (await found(held, tenant, "one kind apple"))[0] == "apple"
     assert (held.embedder.calls, await held.index.reconcile(tenant)) == (1, (0, 0))
 
 
@@ -74,19 +74,19 @@ async def test_what_was_taken_from_the_index_or_put_into_it_by_hand_is_made_good
 async def test_a_server_that_is_away_costs_no_write_and_is_told_when_it_is_back(
     held: Constitution, server: WeaviateServer, tenant: str
 ) -> None:
-    await held.hear(tenant, held.graph.put(tenant, "goal", "apple", "kind apple"))
+    await held.hear(tenant, held.graph.put(tenant, "goal", "apple", "one kind apple"))
     await server.kill()
-    await held.hear(tenant, held.graph.put(tenant, "goal", "beech", "kind beech"))
+    await held.hear(tenant, held.graph.put(tenant, "goal", "beech", "one kind beech"))
     assert await held.parts.vectors.populating(tenant) == {Layer.VISION}
     with pytest.raises(Unavailable):
-        await found(held, tenant, "kind beech")
+        await found(held, tenant, "one kind beech")
     await server.start()
 
     async def told() -> bool:
         return not await held.parts.vectors.populating(tenant)
 
     await eventually(told, 60)
-    assert sorted(await found(held, tenant, "kind beech")) == ["apple", "beech"]
+    assert sorted(await found(held, tenant, "one kind beech")) == ["apple", "beech"]
 
 
 @pytest.mark.req("O-093")
@@ -96,7 +96,7 @@ async def test_the_figures_of_hnsw_are_settings_that_hold_from_the_next_rebuild_
     assert (WeaviateSettings().max_connections, WeaviateSettings().ef_construction) == (32, 128)
     server_settings = server.settings.model_copy(update={"max_connections": 24, "ef_construction": 96})
     async with open_constitution(postgres, server, connection=server_settings) as held:
-        await held.hear(tenant, held.graph.put(tenant, "goal", "apple", "kind apple"))
+        await held.hear(tenant, held.graph.put(tenant, "goal", "apple", "one kind apple"))
         await held.index.clear()
         async with Weaviate.open(server_settings) as weaviate, weaviate.client(30) as client:
             made = (await client.collections.use(NODES).config.get()).vector_config
@@ -104,4 +104,4 @@ async def test_the_figures_of_hnsw_are_settings_that_hold_from_the_next_rebuild_
             config = made["default"].vector_index_config
             assert (config.max_connections, config.ef_construction) == (24, 96)  # type: ignore[union-attr]
         done = await held.parts.regenerating.regenerate(tenant, Regenerate(index_only=True))
-        assert (done.unchanged, await found(held, tenant, "kind apple")) == (1, ["apple"])
+        assert (done.unchanged, await found(held, tenant, "one kind apple")) == (1, ["apple"])
