@@ -17,11 +17,11 @@ from .traffic import Note, Sent
 from .truth import without
 from .writes import Writes, held_writes
 
-# What was read of a turn's attachment: the conversation keeps it, and the message names it.
+# What was read of a turn's attachment: the conversation keeps it. The version before this one kept it in the message itself.
 _READ = """
-SELECT turns.id AS turn_id, string_agg(items.body, ' ') AS text FROM orchestrator.turns
-JOIN orchestrator.messages ON messages.turn_id = turns.id AND messages.role = 'user' AND messages.attached <> '{}'
-JOIN memory.items ON items.kind = 'passage' AND items.tenant = turns.tenant AND items.external_id IN (
+SELECT turns.id AS turn_id, concat(min(messages.text), ' ', string_agg(items.body, ' ')) AS text FROM orchestrator.turns
+JOIN orchestrator.messages ON messages.turn_id = turns.id AND messages.role = 'user'
+LEFT JOIN memory.items ON items.kind = 'passage' AND items.tenant = turns.tenant AND items.external_id IN (
     SELECT jsonb_array_elements_text(coalesce(request -> 'media', request -> 'currentMessageMedia'))
 )
 WHERE turns.id = ANY($1) GROUP BY turns.id

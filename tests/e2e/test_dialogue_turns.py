@@ -75,10 +75,10 @@ async def test_a_medium_with_words_and_without_is_read_once_by_its_own_tool(some
         spans = await _spans(somebody, reply["turn_id"])
         served = [f"serve media.v1.{reader}" for reader in READERS]
         assert _count(spans, *served) == dict.fromkeys(served, 0) | {f"serve media.v1.{tool}": 1}
-        said = (await somebody.messages(reply["conversation_id"]))[0]["text"]
-        assert said.startswith(f"{text}\n\n[" if text else "[")
-        assert words in " ".join(said.split())
-        assert "None" not in said
+        asked = (await somebody.messages(reply["conversation_id"]))[0]
+        assert (asked["text"], asked["attached"]) == (text, [name])
+        [source] = [one for one in reply["sources"] if one["id"] == medium]
+        assert words in " ".join(source["snippet"].split())
         assert reply["degraded"] == []
 
 
