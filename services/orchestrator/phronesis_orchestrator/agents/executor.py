@@ -32,6 +32,7 @@ from ..approvals.policy import (
     build_table,
     call_arguments,
     describe_call,
+    find_row,
     judge,
     missing_approval,
     request_approval,
@@ -169,10 +170,24 @@ class ToolExecutor:
     async def _read_so_far(self, step: str, calls: Sequence[Admitted]) -> tuple[Label, ...]:
         """Where what the calls were decided on comes from that may ask for nothing; the user's own wishes are then known."""
         read = self._running.origins.untrusted
-        tools = [self._toolbox.tools[one.call.name] for one in calls]
-        acting = [tool for tool in tools if effect_of(tool) is not Effect.READ]
-        if read and acting:
+        asked = ((self._toolbox.tools[one.call.name], one.request) for one in calls)
+        if acting := [tool for tool, request in asked if self._may_depend(tool, request, read)]:
             await ask_wishes(self._running, acting, step)
+        return read
+
+    def _may_depend(self, tool: Tool[Any, Any], request: Message, read: tuple[Label, ...]) -> tuple[Label, ...]:
+        """Those of the texts that a call may depend on: none of one that reads inside the tenant.
+
+        What a server that only reads said may go back to it, since it is told nothing that it did not know.
+        """
+        outside = issubclass(tool.rpc.input, OutsideArguments)
+        row = find_row(tool.name, call_arguments(request), self._table)
+        if not outside and (row is None or row.risk is Risk.READ):
+            return ()
+        own = outside_label(tool)
+        if outside and tool.risk is Risk.READ and own in read:
+            if self._running.origins.returns(tool, stated_arguments(request), own.id):
+                return tuple(label for label in read if label != own)
         return read
 
     def _admit(self, call: ToolCall) -> Admitted | CallOutcome:
@@ -190,7 +205,7 @@ class ToolExecutor:
         tool = self._toolbox.tools[made.call.name]
         if not ours:
             self._running.origins.read(labels_of(tool, made.answer), made.answer, made.problem)
-        outcome = executed_outcome(made, await self._hooks.describe(made), self._toolbox.tools[made.call.name].name)
+        outcome = executed_outcome(made, await self._hooks.describe(made), tool.name)
         self._running.tools.append(outcome.called)
         return outcome
 
@@ -227,14 +242,9 @@ class ToolExecutor:
     def _bind(self, tool: Tool[Any, Any], request: Message, verdict: Verdict, read: tuple[Label, ...]) -> Verdict:
         """Hold a call that has an effect to where the wish for it comes from, and to where it sends what was read."""
         effect, origins, policy = effect_of(tool), self._running.origins, self._running.policy
-        outside = issubclass(tool.rpc.input, OutsideArguments)
-        if verdict.ruling is Ruling.REFUSE or (verdict.risk is Risk.READ and not outside):
+        if verdict.ruling is Ruling.REFUSE or (verdict.risk is Risk.READ and effect is not Effect.OUTBOUND):
             return verdict
-        arguments = stated_arguments(request)
-        # What a server that only reads said may go back to it: it is told nothing that it did not know.
-        own = outside_label(tool)
-        reads = own in read and outside and tool.risk is Risk.READ and origins.returns(tool, arguments, own.id)
-        because = tuple(label for label in read if not (reads and label == own))
+        arguments, because = stated_arguments(request), self._may_depend(tool, request, read)
         verdict = replace(verdict, effect=effect, read=because)
         rulings = {policy.ruling(label.kind, effect) for label in because} - {Ruling.ALLOW}
         if rulings and not origins.draws(tool, arguments):

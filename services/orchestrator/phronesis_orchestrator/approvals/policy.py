@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from uuid import UUID, uuid5
 
 from phronesis_bus import mask
-from phronesis_contracts import Forbidden, Message, Principal, Risk, ServiceError
+from phronesis_contracts import Forbidden, Message, Principal, Risk, ServiceError, labels_for_row
 from phronesis_contracts.approvals import ActionPolicy, ApprovalExpired, ApprovalRefused, ApprovalStatus, Ruling
 from phronesis_contracts.catalog import TOOLS
 from phronesis_contracts.orchestrator import Audited, TurnProgress
@@ -151,13 +151,18 @@ def _describe(label: Label) -> str:
     return f"{kind} ({named})" if named else kind
 
 
+def find_row(tool: str, arguments: Mapping[str, Any], table: RiskTable) -> RiskRow | None:
+    """The line of the table that a call is; `None` where there is none."""
+    return next((row for row in table.get(tool, ()) if row.fits(arguments)), None)
+
+
 def judge(tool: str, arguments: Mapping[str, Any], table: RiskTable = TABLE) -> Verdict:
     """The ruling on a call: reading and low risk run, medium runs and is recorded, high and irreversible need a person.
 
     Args:
         table: the risks; a tool, or an action, that has no line in it is taken for the worst and refused.
     """
-    row = next((row for row in table.get(tool, ()) if row.fits(arguments)), None)
+    row = find_row(tool, arguments, table)
     if row is None:
         return Verdict(Ruling.REFUSE, tool, "", Risk.HIGH, irreversible=True)
     return Verdict(_ruling(row), tool, row.action, row.risk, row.irreversible)
@@ -285,8 +290,7 @@ def request_approval(
 
 def describe_call(request: Message, effect: Effect, because: tuple[Label, ...]) -> dict[str, Any]:
     """A call with an effect as the audit trail keeps it: what it does, its arguments with secrets masked, and their origins."""
-    origins = [label.model_dump(mode="json", exclude_defaults=True) for label in because]
-    return {"effect": effect.value, "arguments": mask(call_arguments(request)), "because": origins}
+    return {"effect": effect.value, "arguments": mask(call_arguments(request)), "because": labels_for_row(because)}
 
 
 def make_approval_id(turn_id: str, step: str) -> str:
