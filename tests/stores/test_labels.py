@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 
 from phronesis_bus import Call, News
-from phronesis_contracts import UNKNOWN, Label, OriginKind, Principal
+from phronesis_contracts import UNKNOWN, Label, OriginKind, Principal, labels_from_row
 from phronesis_contracts.documents import KeepDocument
 from phronesis_contracts.episodes import RecallEpisodes, RecallStrategies
 from phronesis_contracts.facts import AskFacts, Learn, ListFacts, Origin, Statement
@@ -30,7 +30,6 @@ from phronesis_memory.memories.handlers import MemoryHandlers
 from phronesis_memory.memories.search import MemorySearch
 from phronesis_memory.memories.store import PostgresMemories
 from phronesis_memory.settings import MemorySettings
-from phronesis_memory.values import labels_from_row
 from tests.support.experience import Lived, open_experience, strategy
 from tests.support.memory import calling, someone
 from tests.support.servers import PostgresServer, VectorServer

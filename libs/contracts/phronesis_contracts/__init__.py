@@ -22,7 +22,19 @@ from .errors import (
     UnsupportedMedia,
 )
 from .messages import WRITTEN_AS_NUMBER, Event, Job, Message, Nothing, Out, Rpc
-from .origins import TRUSTED, UNKNOWN, Kept, Label, OriginKind, formed, merge_labels, untrusted, without_labels
+from .origins import (
+    TRUSTED,
+    UNKNOWN,
+    Kept,
+    Label,
+    OriginKind,
+    formed,
+    labels_for_row,
+    labels_from_row,
+    merge_labels,
+    untrusted,
+    without_labels,
+)
 from .principal import ADMINISTRATORS_ALONE, EVERYONE, SYSTEM_TENANT, Agent, Principal, Role, Token
 from .tools import Effect, Risk, Tool
 
@@ -69,6 +81,8 @@ __all__ = [
     "Unavailable",
     "UnsupportedMedia",
     "formed",
+    "labels_for_row",
+    "labels_from_row",
     "merge_labels",
     "untrusted",
     "without_labels",

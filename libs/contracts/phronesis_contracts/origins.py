@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -66,9 +66,19 @@ UNKNOWN = (Label(kind=OriginKind.UNKNOWN),)
 def merge_labels(*labels: Iterable[Label]) -> tuple[Label, ...]:
     """All labels once, in order; of more than `MAX_LABELS`, one for each kind, without the rest of what they say."""
     merged = tuple(dict.fromkeys(label for group in labels for label in group))
-    return (
-        merged if len(merged) <= MAX_LABELS else tuple(Label(kind=kind) for kind in dict.fromkeys(one.kind for one in merged))
-    )
+    if len(merged) <= MAX_LABELS:
+        return merged
+    return tuple(Label(kind=kind) for kind in dict.fromkeys(label.kind for label in merged))
+
+
+def labels_for_row(labels: Iterable[Label]) -> list[dict[str, str]]:
+    """Labels as a store keeps them."""
+    return [label.model_dump(mode="json", exclude_defaults=True) for label in labels]
+
+
+def labels_from_row(stored: Iterable[Mapping[str, str]] | None) -> tuple[Label, ...]:
+    """The labels of a row, or of several put together."""
+    return merge_labels(map(Label.model_validate, stored or ()))
 
 
 class Kept(Message):

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phronesis_bus import Call
-from phronesis_contracts import UNKNOWN, BadRequest, Forbidden, Label, Message, OriginKind, Principal, formed, merge_labels
+from phronesis_contracts import UNKNOWN, BadRequest, Forbidden, Label, Message, OriginKind, Principal, formed, untrusted
 from phronesis_contracts.memory import SHARED, ItemKind, Scope, scopes_recalled
 
 from .words.analysis import Words
@@ -144,11 +144,6 @@ def labels_of_call(call: Call, stated: Sequence[Label]) -> tuple[Label, ...]:
     return formed(stated) if stated else UNKNOWN
 
 
-def labels_from_row(stored: Sequence[Mapping[str, str]]) -> tuple[Label, ...]:
-    """The labels that a row holds."""
-    return merge_labels(map(Label.model_validate, stored))
-
-
 CLAIM, NOBODY = "According to {source}: {text}", "a source that is not known"
 """How a fact is told that others say, and who says it where that has no name; in languages that do not say how."""
 
@@ -160,14 +155,9 @@ def tell_claim(text: str, labels: Sequence[Label], words: str = CLAIM, nobody: s
         words: the sentence, with `{source}` and `{text}`.
         nobody: who says it where that has no name.
     """
-    others = [label for label in labels if not label.trusted]
+    others = untrusted(labels)
     named = ", ".join(dict.fromkeys(label.name for label in others if label.name))
     return words.replace("{source}", named or nobody).replace("{text}", text) if others else text
-
-
-def labels_for_row(labels: Sequence[Label]) -> list[dict[str, str]]:
-    """Labels as a row holds them."""
-    return [label.model_dump(mode="json", exclude_defaults=True) for label in labels]
 
 
 Vector: TypeAlias = npt.NDArray[np.float32]

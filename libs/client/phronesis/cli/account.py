@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, get_args
@@ -171,26 +170,20 @@ def erasures(stack: Stack) -> None:
 
 
 def _print_preview(found: UserPreview) -> None:
-    _print_counts("erases", found.held)
-    _print_counts("keeps", found.kept)
+    output.counts("erases", found.held, 8)
+    output.counts("keeps", found.kept, 8)
 
 
 def _print_erasure(found: Erasure) -> None:
     output.out(f"erasure  {found.erasure_id}")
     output.out(f"user     {found.user}")
     output.out(f"state    {found.state}")
-    _print_counts("before", found.before)
+    output.counts("before", found.before, 8)
     if found.completed_at is not None:
-        _print_counts("after", found.after)
-        _print_counts("kept", found.kept)
+        output.counts("after", found.after, 8)
+        output.counts("kept", found.kept, 8)
         output.out(f"done     {found.completed_at:%Y-%m-%d %H:%M:%S} UTC, asked for by {found.requested_by}")
         output.out(f"sha256   {found.digest}")
-
-
-def _print_counts(name: str, counts: Mapping[str, Mapping[str, int]]) -> None:
-    told = [f"{service}: {', '.join(f'{count} {what}' for what, count in of.items())}" for service, of in counts.items() if of]
-    for line in told or ["nothing"]:
-        output.out(f"{name:<8} {line}")
 
 
 retention_app = Commands(help="For how many days your tenant keeps what: show, set.")

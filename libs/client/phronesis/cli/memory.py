@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 
 from phronesis_contracts import BadRequest
 from phronesis_contracts.deletions import DeletionState, SourceForgetting, SourcePreview
@@ -100,7 +99,7 @@ def forget_source(
             if preview:
                 stack.show(shown, _print_preview)
                 return
-            _print_counts("forgets", shown.held)
+            output.counts("forgets", shown.held, 11)
             output.sure("Forget all of it for good?", yes)
         found = client.forgettings.begin(*source)
         end = time.monotonic() + _PATIENCE
@@ -115,7 +114,7 @@ def forget_source(
 def _print_preview(found: SourcePreview) -> None:
     for one in found.things:
         output.out(f"{one.kind:<9} {one.id}  {output.cut(one.text)}")
-    _print_counts("forgets", found.held)
+    output.counts("forgets", found.held, 11)
     if found.detached:
         output.note(f"{found.detached} facts stay, since you said them yourself")
     if found.total > len(found.things):
@@ -125,14 +124,8 @@ def _print_preview(found: SourcePreview) -> None:
 def _print_forgetting(found: SourceForgetting) -> None:
     output.out(f"forgetting  {found.forgetting_id}")
     output.out(f"state       {found.state}")
-    _print_counts("before", found.before)
+    output.counts("before", found.before, 11)
     if found.completed_at is not None:
-        _print_counts("after", found.after)
+        output.counts("after", found.after, 11)
         output.out(f"done        {found.completed_at:%Y-%m-%d %H:%M:%S} UTC")
         output.out(f"sha256      {found.digest}")
-
-
-def _print_counts(name: str, counts: Mapping[str, Mapping[str, int]]) -> None:
-    told = [f"{service}: {', '.join(f'{count} {what}' for what, count in of.items())}" for service, of in counts.items() if of]
-    for line in told or ["nothing"]:
-        output.out(f"{name:<11} {line}")

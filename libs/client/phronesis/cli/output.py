@@ -91,6 +91,13 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         out("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
 
 
+def counts(name: str, held: Mapping[str, Mapping[str, int]], width: int) -> None:
+    """Print what services hold, a line for each. `width`: characters that the name takes at least."""
+    told = [f"{service}: {', '.join(f'{count} {what}' for what, count in of.items())}" for service, of in held.items() if of]
+    for line in told or ["nothing"]:
+        out(f"{name:<{width}} {line}")
+
+
 def reply(answer: Reply) -> None:
     """Print a reply with its sources and with what was missing when it was made."""
     out(answer.user_response)

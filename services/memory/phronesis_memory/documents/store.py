@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 import asyncpg
 
 from phronesis_bus import Call
-from phronesis_contracts import BadRequest, NotFound, Principal
+from phronesis_contracts import BadRequest, NotFound, Principal, labels_for_row
 from phronesis_contracts.documents import KeepDocument, KeptDocument
 from phronesis_contracts.media import MediaKind, label_medium
 from phronesis_contracts.memory import ItemKind
@@ -20,7 +20,7 @@ from phronesis_postgres import EVERY_TENANT, Connection, Database, write_once
 from ..items.rows import find_tombstones, index_texts, lock_owner
 from ..items.store import next_version
 from ..ports import VectorIndex
-from ..values import Draft, Vector, VectorEntry, labels_for_row, owner_of_documents
+from ..values import Draft, Vector, VectorEntry, owner_of_documents
 from ..words.analysis import Words
 from .passages import Passage
 

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from phronesis_bus import Call, audit_entry
-from phronesis_contracts import Label, OriginKind, Principal
+from phronesis_contracts import Label, OriginKind, Principal, labels_from_row
 from phronesis_contracts import episodes as contract
 from phronesis_contracts.memory import ItemKind
 from phronesis_contracts.orchestrator import ToolOutcome, TurnStatus
@@ -17,7 +17,7 @@ from phronesis_postgres import Connection, Database, write_news, write_once
 
 from ..items.rows import find_tombstones, lock_owner, write_items
 from ..ports import VectorIndex
-from ..values import LIVE, Audience, Draft, Vector, labels_from_row, parse_ids, shorten
+from ..values import LIVE, Audience, Draft, Vector, parse_ids, shorten
 from .strategies import is_spent, tool_names
 
 _READ_EPISODES = f"""

@@ -16,8 +16,8 @@ from phronesis_contracts.deletions import (
     PartErased,
     label_patterns,
 )
+from phronesis_contracts.media import ORIGIN_OF
 from phronesis_contracts.memory import ITEMS_FORGOTTEN, ItemKind, ItemsForgotten, Scope
-from phronesis_contracts.origins import OriginKind
 from phronesis_contracts.service import AUDITED
 from phronesis_postgres import Connection, Database, write_news
 
@@ -32,12 +32,8 @@ BATCH = 500
 _SHOWN = 200
 """Characters of what a thing says."""
 _BRIEF = f"left(body, {_SHOWN}) AS said"
-_MEDIA_KINDS = {
-    OriginKind.DOCUMENT: "document",
-    OriginKind.PICTURE: "image",
-    OriginKind.RECORDING: "audio",
-}
-"""Kinds of origins that are files, and how files call them."""
+_KIND_OF = {origin: kind for kind, origin in ORIGIN_OF.items()}
+"""Kinds of files, by the origins that they are."""
 
 # What the user said stands by itself, unless the conversation is what goes.
 _COVERED = """coalesce(one.origin <> 'user' AND (one.turn_id = ANY($3::text[]) OR one.labels @> ANY($5::text[]::jsonb[]))
@@ -250,7 +246,7 @@ async def _find_media(connection: Connection, who: Principal, request: FindDeriv
     if request.name is not None:
         rows = await connection.fetch(_NAMED, who.tenant, who.user, request.name, MAX_FORGOTTEN_MEDIA)
         found += [row["media_id"] for row in rows]
-    if request.origin is not None and (kind := _MEDIA_KINDS.get(request.origin.kind)) is not None:
+    if request.origin is not None and (kind := _KIND_OF.get(request.origin.kind)) is not None:
         rows = await connection.fetch(_OF_KIND, who.tenant, who.user, kind, MAX_FORGOTTEN_MEDIA)
         found += [row["media_id"] for row in rows] if not request.origin.id else [request.origin.id]
     return list(dict.fromkeys(found))[:MAX_FORGOTTEN_MEDIA]

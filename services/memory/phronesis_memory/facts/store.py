@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 import asyncpg
 
 from phronesis_bus import Call, audit_entry
-from phronesis_contracts import Principal
+from phronesis_contracts import Principal, labels_for_row, labels_from_row
 from phronesis_contracts.facts import (
     Fact,
     FactKind,
@@ -31,7 +31,7 @@ from phronesis_postgres import Connection, Database, write_news, write_once
 from ..items.drafts import hash_content
 from ..items.rows import is_buried, lock_owner, remove_items, write_items
 from ..ports import VectorIndex
-from ..values import labels_for_row, labels_from_row, owner_of_facts, tell_claim
+from ..values import owner_of_facts, tell_claim
 from .decision import Assertion, Decision, DraftsByText, Evidence, StoredFact, TextMissing, decide
 from .predicates import normalize, slot_of
 

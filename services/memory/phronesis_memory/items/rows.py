@@ -12,13 +12,14 @@ from uuid import uuid4
 import asyncpg
 
 from phronesis_bus import Call, audit_entry
+from phronesis_contracts import labels_for_row
 from phronesis_contracts.deletions import ConversationDeleted, Purged
 from phronesis_contracts.memory import ITEMS_FORGOTTEN, MEMORY_PURGED, Forget, Forgotten, ItemKind, ItemsForgotten
 from phronesis_contracts.service import AUDITED
 from phronesis_postgres import Connection, Database, write_news, write_once
 
 from ..ports import VectorIndex
-from ..values import EXPERIENCE_KINDS, Draft, VectorEntry, VectorMissing, labels_for_row, owner_of_documents, parse_ids
+from ..values import EXPERIENCE_KINDS, Draft, VectorEntry, VectorMissing, owner_of_documents, parse_ids
 from ..vectors.changes import hold_event
 from ..words.analysis import Words, count_words, term_number
 

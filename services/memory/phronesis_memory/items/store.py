@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from phronesis_bus import Call, audit_entry
-from phronesis_contracts import NotFound
+from phronesis_contracts import NotFound, labels_from_row
 from phronesis_contracts.memory import KNOWLEDGE_STORED, SHARED, ItemKind, KnowledgeNode, Remember, Remembered, RememberedItem
 from phronesis_contracts.orchestrator import ToolOutcome
 from phronesis_contracts.service import AUDITED
@@ -15,7 +15,7 @@ from phronesis_postgres import EVERY_TENANT, Connection, Database, write_news, w
 
 from ..episodes.store import write_outcomes
 from ..ports import VectorIndex
-from ..values import LIVE, SCOPE_PREFIX, Audience, Draft, Item, NodeState, labels_from_row
+from ..values import LIVE, SCOPE_PREFIX, Audience, Draft, Item, NodeState
 from .links import LinkedItem, link_items, link_news, read_links, write_links
 from .rows import WriteResult, find_tombstones, is_buried, lock_owner, remove_items, write_items
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import asyncpg
 
 from phronesis_bus import Call, audit_entry
-from phronesis_contracts import BadRequest, NotFound, Principal
+from phronesis_contracts import BadRequest, NotFound, Principal, labels_from_row
 from phronesis_contracts.memories import (
     AddedMemories,
     AddedMemory,
@@ -38,7 +38,6 @@ from ..values import (
     Vector,
     VectorEntry,
     VectorMissing,
-    labels_from_row,
     parse_ids,
     shorten,
     tell_claim,

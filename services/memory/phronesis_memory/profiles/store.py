@@ -10,12 +10,12 @@ from typing import Any, TypeAlias
 import asyncpg
 
 from phronesis_bus import Call, audit_entry
-from phronesis_contracts import Kept, Message, Principal, formed
+from phronesis_contracts import Kept, Message, Principal, formed, labels_for_row, labels_from_row
 from phronesis_contracts.memory import DeleteProfile, Profile, ProfileChanged
 from phronesis_contracts.service import AUDITED
 from phronesis_postgres import Connection, Database, write_news, write_once
 
-from ..values import labels_for_row, labels_from_row, labels_of_call
+from ..values import labels_of_call
 
 Change: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
 """Makes a new profile of an old one."""

@@ -362,14 +362,7 @@ def _every(value: Any) -> Iterator[Any]:
 
 
 def _leaves(value: Any) -> Iterator[Any]:
-    if isinstance(value, dict):
-        for member in value.values():
-            yield from _leaves(member)
-    elif isinstance(value, list | tuple):
-        for member in value:
-            yield from _leaves(member)
-    else:
-        yield value
+    return (one for _, one in _pairs(value))
 
 
 def _stems(text: str, *, every: bool = False) -> frozenset[str]:

@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 import asyncpg
 
 from phronesis_bus import Call, audit_entry
-from phronesis_contracts import BadRequest, NotFound, Principal
+from phronesis_contracts import BadRequest, NotFound, Principal, labels_for_row
 from phronesis_contracts.approvals import (
     POLICY_SET,
     ActionPolicy,
@@ -133,7 +133,7 @@ class PostgresApprovals:
                 verdict.irreversible,
                 verdict.reason,
                 asked.effect,
-                [label.model_dump(mode="json") for label in asked.because],
+                labels_for_row(asked.because),
                 asked.host,
                 asked.grantable,
             )

@@ -49,6 +49,7 @@ from phronesis_contracts.twin import EXPAND, Expand
 from phronesis_postgres import EVERY_TENANT, Connection, Database, write_news, write_once
 
 from ..learning.store import erase_turns
+from ..turns.turn import parse_uuid
 
 log = logging.getLogger(__name__)
 
@@ -315,10 +316,7 @@ class PostgresSourceForgettings:
 
     async def get(self, who: Principal, id: str) -> _Job:
         """A forgetting of the caller. Raises `NotFound`."""
-        try:
-            number = UUID(id)
-        except ValueError:
-            raise NotFound("no such forgetting") from None
+        number = parse_uuid(id, "forgetting")
         async with self._database.connection(who.tenant) as connection:
             row = await connection.fetchrow(_ONE, who.tenant, who.user, number)
         if row is None:
@@ -495,9 +493,7 @@ class SourceForgetter:
             raise BadRequest("what you said yourself is forgotten by its facts, or with its conversation", field="origin")
         job = _Job(who=call.who, origin=request.origin, asked_in=_asked_in(call))
         if request.conversation_id is not None:
-            if (id := _uuid(request.conversation_id)) is None:
-                raise NotFound("no such conversation", field="conversation_id")
-            job = replace(job, conversation_id=id)
+            job = replace(job, conversation_id=parse_uuid(request.conversation_id, "conversation", field="conversation_id"))
             return replace(job, media=tuple(await self._store.files(job)))
         if request.document is None:
             return job

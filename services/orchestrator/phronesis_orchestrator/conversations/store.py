@@ -21,7 +21,7 @@ import asyncpg
 from pydantic import ValidationError
 
 from phronesis_bus import audit_entry
-from phronesis_contracts import BadRequest, Label, NotFound, Principal, merge_labels
+from phronesis_contracts import BadRequest, NotFound, Principal, labels_from_row
 from phronesis_contracts.deletions import MAX_RELEASED, ConversationDeleted, Deletion, DeletionState, Purged
 from phronesis_contracts.orchestrator import (
     CONVERSATION_DELETED,
@@ -398,11 +398,6 @@ def _focus_from_row(stored: object) -> Focus:
     except ValidationError as error:
         log.warning("the focus of a conversation could not be read: %d errors", error.error_count())
         return Focus()
-
-
-def labels_from_row(stored: list[dict[str, str]] | None) -> tuple[Label, ...]:
-    """The labels of a row, or of several put together."""
-    return merge_labels(map(Label.model_validate, stored or ()))
 
 
 def turns_from_rows(rows: Iterable[asyncpg.Record]) -> list[PastTurn]:

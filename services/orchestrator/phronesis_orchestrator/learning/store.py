@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from phronesis_contracts import Principal
+from phronesis_contracts import Principal, labels_from_row
 from phronesis_contracts.facts import COPIES_PURGED, CopiesPurged, MemoryForgotten
 from phronesis_contracts.orchestrator import TURN_ENDED
 from phronesis_postgres import EVERY_TENANT, Connection, Database, write_news
 
-from ..conversations.store import WITHOUT_ARGUMENTS, labels_from_row
+from ..conversations.store import WITHOUT_ARGUMENTS
 from .statements import EndedTurn
 
 SERVICE = "orchestrator"

@@ -9,7 +9,17 @@ from uuid import UUID
 import asyncpg
 
 from phronesis_bus import Metrics, envelope_headers, trace_id
-from phronesis_contracts import UNKNOWN, BadRequest, Busy, Conflict, KeyReused, Label, NotFound, Principal, TurnEnded
+from phronesis_contracts import (
+    UNKNOWN,
+    BadRequest,
+    Busy,
+    Conflict,
+    KeyReused,
+    NotFound,
+    Principal,
+    TurnEnded,
+    labels_for_row,
+)
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.orchestrator import (
     MAX_OUTCOMES,
@@ -213,7 +223,7 @@ class PostgresTurns:
                 list(end.recalled),
                 None if end.focus is None else end.focus.model_dump(mode="json"),
                 not end.reply.tool_calls,
-                stored_labels(end.labels),
+                labels_for_row(end.labels or UNKNOWN),
                 list(end.attached),
             )
         if not ended:
@@ -222,7 +232,7 @@ class PostgresTurns:
     async def _fail(self, claim: Claim, end: Failed) -> None:
         async with self._database.transaction(claim.who.tenant) as connection:
             problem = end.problem.model_dump(mode="json", exclude_none=True)
-            ended = (UUID(claim.turn_id), claim.fence, end.status, problem, stored_labels(end.labels))
+            ended = (UUID(claim.turn_id), claim.fence, end.status, problem, labels_for_row(end.labels or UNKNOWN))
             if not await connection.fetchval(_FAIL, *ended):
                 raise LostClaim(claim.turn_id)
             await _announce(connection, claim.who, _news(claim, end, end.status, claim.request.text, ""))
@@ -361,11 +371,6 @@ def turn_from_row(row: asyncpg.Record, *, with_reply: bool = True) -> Turn:
             "approval_id": str(row["approval_id"]) if row["approval_id"] else None,
         }
     )
-
-
-def stored_labels(labels: tuple[Label, ...]) -> list[dict[str, Any]]:
-    """Labels as a row holds them; where a turn states none, its origins are not known."""
-    return [label.model_dump(mode="json", exclude_defaults=True) for label in labels or UNKNOWN]
 
 
 def end_outbox_row(tenant: str, news: TurnEndedNews) -> tuple[str, bytes, dict[str, str]]:
