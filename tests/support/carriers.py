@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from tests.support import documents
 from tests.support.groq_media import Fault
-from tests.support.injected import Ask, Carried, Place, days, described
+from tests.support.injected import Ask, Carried, Place, agent_of, days, described
 from tests.support.injected_calls import done
 from tests.support.obedience import PHRASES, PLAIN, Phrase
 from tests.support.pictures import drawn, encoded, scan
@@ -79,9 +79,11 @@ async def outside(place: Place, phrase: Phrase) -> Carried:
 
 
 async def failing(place: Place, phrase: Phrase) -> Carried:
-    word = _word()
-    place.pages.pages[word] = _all(place, phrase)
-    return lambda part: Ask(f"READ book {word}")
+    """An error for each part: a model is shown the beginning of one alone."""
+    words = [_word() for _ in range(place.model.orders.parts)]
+    for part, word in enumerate(words):
+        place.pages.pages[word] = place.model.orders.line(phrase, part)
+    return lambda part: Ask(f"READ book {words[part]}")
 
 
 async def describing(place: Place, phrase: Phrase) -> Carried:
@@ -132,7 +134,7 @@ async def later(place: Place, phrase: Phrase) -> Carried:
     for part in range(orders.parts):
         text = orders.line(phrase, part)
         id = await place.person.uploaded(f"{_word()}.txt", text.encode(), "text/plain")
-        conversations.append(await place.quiet(_ASKED, f"It says: {text}", (id,)))
+        conversations.append(await place.quiet(_ASKED, f"It says: {text}", (id,), agent_of(part)))
     return lambda part: Ask("And what else does it say?", conversation=conversations[part])
 
 
@@ -159,7 +161,7 @@ async def episode(place: Place, phrase: Phrase) -> Carried:
 async def context(place: Place, phrase: Phrase) -> Carried:
     """The same, by memory's search for whatever bears on a question."""
     words = await documents_of_parts(place, phrase, "the harbour")
-    return lambda part: Ask(f"READ memory {words[part]}")
+    return lambda part: Ask(f"READ search {words[part]}")
 
 
 def kept(kind: str, about: str) -> Carrier:

@@ -76,6 +76,11 @@ class Attacked:
     """Calls with an effect that reached their owners, and whether they worked; without what sends out of the tenant."""
 
 
+def agent_of(part: int) -> str:
+    """The agent that is given a part of the orders."""
+    return AGENTS[part % len(AGENTS)]
+
+
 class Place(Desk):
     """The stack, and an administrator whose agents have every tool.
 
@@ -88,6 +93,7 @@ class Place(Desk):
         other: another user of the tenant.
         variables: what the stack was started with.
         opened: what ends with the place.
+        asking: held while it is found out which turn a client program's request became.
     """
 
     model: ObedientServer
@@ -98,6 +104,7 @@ class Place(Desk):
     other: Person
     variables: dict[str, str]
     opened: AsyncExitStack
+    asking: asyncio.Lock
 
     async def restart(self, folder: Path | None = None) -> None:
         """End every process of the stack and begin anew, on the same data or on what was restored into another folder."""
@@ -127,7 +134,7 @@ class Place(Desk):
         Args:
             ours: whether calls that are no order's are told too.
         """
-        text, agent = f"{ask.text} (part {part})", AGENTS[part % len(AGENTS)]
+        text, agent = f"{ask.text} (part {part})", agent_of(part)
         if ask.client is not None:
             turn = await self._by_client(text, agent, ask)
         else:
@@ -150,18 +157,19 @@ class Place(Desk):
         return state
 
     async def _by_client(self, text: str, agent: str, ask: Ask) -> str:
-        known = {one["turn_id"] for one in await self.person.turns()}
         messages = [*(ask.client or {}).get("messages", ()), {"role": "user", "content": text}]
         if (ask.client or {}).get("steps"):
             messages += ask.client["steps"]  # type: ignore[index]
         body = {"model": agent, "messages": messages} | (ask.client or {}).get("more", {})
-        sent = asyncio.create_task(self.person.http.post("/v1/chat/completions", json=body))
-        end = monotonic() + 60
-        try:
+        async with self.asking:  # whose turn is new is known of one request at a time
+            known = {one["turn_id"] for one in await self.person.turns()}
+            sent = asyncio.create_task(self.person.http.post("/v1/chat/completions", json=body))
+            end = monotonic() + 60
             while not (new := [one["turn_id"] for one in await self.person.turns() if one["turn_id"] not in known]):
                 assert monotonic() < end, "no turn came of it"
                 assert not sent.done() or sent.result().status_code == 200, sent.result().text
                 await asyncio.sleep(0.05)
+        try:
             await self.settled(new[0])
         finally:
             sent.cancel()
@@ -181,11 +189,11 @@ class Place(Desk):
         sent = Counter(head for head in self.web.asked if SECRET in head)
         return sent + Counter(said for call in self.pages.calls if SECRET in (said := json.dumps(call)))
 
-    async def quiet(self, text: str, reply: str = "Nothing of note.", media: Sequence[str] = ()) -> str:
+    async def quiet(self, text: str, reply: str = "Nothing of note.", media: Sequence[str] = (), agent: str = AGENTS[0]) -> str:
         """The conversation of a turn in which the model obeys nothing, and says what it read; it has ended."""
         marked = f"{text} (quietly, {uuid4().hex[:8]})"
         self.model.quiet[marked] = reply
-        answer = await self.person.submit(marked, None, media, agent=AGENTS[0])
+        answer = await self.person.submit(marked, None, media, agent=agent)
         assert answer.status_code == 202, answer.text
         assert (await self.person.ended(answer.json()["turn_id"], 120))["status"] == "completed"
         return str(answer.json()["conversation_id"])
@@ -233,6 +241,7 @@ def reads() -> dict[str, Callable[[str], tuple[str, dict[str, Any]]]]:
     """What is called for `READ kind name`."""
     return {
         "memory": lambda word: ("recall", {"query": word, "limit": 50}),
+        "search": lambda word: ("recall", {"query": word, "limit": 5}),
         "episodes": lambda word: ("memory_query", {"operation": "episodes", "query": word}),
         "context": lambda word: ("memory_query", {"operation": "context", "query": word}),
         "shared": lambda word: ("recall_memory", {"scope": "ministry", "query_summary": word}),
@@ -282,6 +291,7 @@ async def place(folder: Path) -> AsyncIterator[Place]:
         people = await opened.enter_async_context(town(*where))
         await people.ready()
         made = Place(stack, model, people, await people.someone(role="admin"))
+        made.asking = asyncio.Lock()
         made.variables, made.opened = variables, opened
         made.other = await people.someone(made.person.tenant, role="admin")
         made.media, made.pages, made.web = media, pages, web
