@@ -40,7 +40,10 @@ QUESTIONS: dict[str, tuple[str, set[str]]] = {
         "We could borrow a flow meter from the harbour instead of buying one. Which decisions like this one paid off?",
         {"decision-borrow-corer"},
     ),
-    "whether there is room for new work this week": ("Is there room for new work this week?", {"task-settle-licence"}),
+    "whether there is room for new work in seven days": (
+        "Is there room for new work in the next seven days?",
+        {"task-settle-licence"},
+    ),
     "what loses support without a principle": (
         f"What loses its support without the principle '{RAW}'?",
         {"principle-raw-first"},
