@@ -261,6 +261,10 @@ ROWS: dict[str, dict[str, str]] = {
             "INSERT INTO source_forgettings (id, tenant, user_id, principal, media) "
             f"VALUES ({_id(7)}, 'acme', 'ann', '{{}}', '{{m}}');"
         ),
+        "0016-schedules": (
+            "INSERT INTO schedules (id, tenant, user_id, agent, goal, budget, cron, time_zone, principal, enabled) "
+            f"VALUES ({_id(8)}, 'acme', 'ann', 'nova', 'Look', '{{}}', '0 8 * * *', 'UTC', '{{}}', true);"
+        ),
     },
 }
 """By service and migration, in their order."""

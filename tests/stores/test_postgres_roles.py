@@ -35,6 +35,7 @@ ONCE_FOR_ALL = {
     "orchestrator.deletions_conversation_id_key": "a row of another tenant's conversation is refused before",
     "gateway.erasures_pkey": "an id, random",
     "orchestrator.approval_grants_pkey": "an id, random",
+    "orchestrator.schedules_pkey": "an id, random",
     "orchestrator.directives_pkey": "a turn's id",
     "orchestrator.journal_pkey": "a turn's id",
     "orchestrator.messages_once": "a turn's id",

@@ -170,6 +170,8 @@ def taught() -> World:
         schemathesis.openapi.media_type(type, st.just(content))
     schemathesis.openapi.format("cursor", st.just(CURSOR))
     schemathesis.openapi.format("agent", st.just("dialogue"))
+    schemathesis.openapi.format("cron", st.just("0 8 * * 1"))
+    schemathesis.openapi.format("time-zone", st.just("Europe/Oslo"))
     schemathesis.openapi.format("analyst", st.just("noor"))
     schemathesis.openapi.format("packaged-agent", st.just("nova"))
     schemathesis.openapi.format("tool-name", st.sampled_from(_TOOLS))

@@ -29,6 +29,7 @@ PLACES = {
     "services/orchestrator/phronesis_orchestrator/conversations/forgetting.py": {"claim"},
     "services/orchestrator/phronesis_orchestrator/learning/store.py": {"claim"},
     "services/orchestrator/phronesis_orchestrator/approvals/store.py": {"expire"},
+    "services/orchestrator/phronesis_orchestrator/tasks/schedules.py": {"start_due"},
 }
 """By file the functions that say `EVERY_TENANT`; `docs/reference/tenants-in-postgres.md` lists each file with its reason."""
 

@@ -138,6 +138,18 @@ class Tasks(_Resource):
     cancel = _calls(turns.cancel_task)
 
 
+class Schedules(_Resource):
+    """Tasks that are started at the times of a cron expression."""
+
+    add = _calls(turns.add_schedule)
+    get = _calls(turns.get_schedule)
+    list = _calls(turns.list_schedules)
+    change = _calls(turns.change_schedule)
+    pause = _calls(turns.pause_schedule)
+    resume = _calls(turns.resume_schedule)
+    remove = _calls(turns.remove_schedule)
+
+
 class MediaFiles(_Resource):
     """Uploads."""
 
@@ -265,6 +277,7 @@ class AsyncClient:
         self.conversations = Conversations(connection)
         self.turns = Turns(connection)
         self.tasks = Tasks(connection)
+        self.schedules = Schedules(connection)
         self.approvals = Approvals(connection)
         self.action_policy = ActionPolicies(connection)
         self.media = MediaFiles(connection)

@@ -30,10 +30,25 @@ class TaskBudget(Message):
     """Tool calls of all steps together, 0 to 1,000."""
 
 
+class ScheduledRun(Message):
+    """Why a task was started without a person: the time of a schedule."""
+
+    schedule_id: str
+    """The schedule."""
+    due: datetime
+    """The time of the schedule that it was started for."""
+    late: bool = False
+    """Whether it was started more than a minute after that, since nobody was there to start it."""
+    missed: int = 0
+    """Earlier times that passed meanwhile, and that this run stands for too."""
+
+
 class TaskOrder(Message):
     """The part of a turn that makes it a background task; its text is the goal."""
 
     budget: TaskBudget = TaskBudget()
+    schedule: ScheduledRun | None = None
+    """The schedule that ordered it; no caller can state it."""
 
 
 _TURNS = UUID("6d0a1c9e-53b7-5f0e-9b51-6b1f8e8d4a77")

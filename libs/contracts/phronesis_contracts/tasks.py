@@ -4,22 +4,37 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
+from typing import Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from .answers import Visualization
 from .errors import ServiceError
 from .messages import Message, Rpc
-from .orchestrator import Problem, TaskBudget, TaskOrder, TurnStatus, Usage
+from .orchestrator import Problem, ScheduledRun, TaskBudget, TaskOrder, TurnStatus, Usage
 
 __all__ = [
     "DEFAULT_AGENT",
     "MAX_GOAL",
+    "MAX_SCHEDULES",
+    "MIN_SECONDS_BETWEEN_RUNS",
+    "SCHEDULE_ADD",
+    "SCHEDULE_CHANGE",
+    "SCHEDULE_GET",
+    "SCHEDULE_LIST",
+    "SCHEDULE_REMOVE",
     "TASK_CANCEL",
     "TASK_GET",
     "TASK_LIST",
+    "AddSchedule",
+    "ChangeSchedule",
+    "ListSchedules",
     "ListTasks",
     "NoPlan",
+    "Schedule",
+    "ScheduleRef",
+    "ScheduledRun",
+    "Schedules",
     "StepState",
     "SubmitTask",
     "Task",
@@ -150,6 +165,8 @@ class Task(Message):
     """What it used; absent until it has ended well."""
     problem: Problem | None = None
     """Why it failed or was parked."""
+    schedule: ScheduledRun | None = None
+    """The schedule that started it; absent where a person did."""
 
 
 class TaskRef(Message):
@@ -175,3 +192,102 @@ class Tasks(Message):
 TASK_GET = Rpc("orchestrator.v1.task.get", TaskRef, Task)
 TASK_LIST = Rpc("orchestrator.v1.task.list", ListTasks, Tasks)
 TASK_CANCEL = Rpc("orchestrator.v1.task.cancel", TaskRef, Task)
+
+
+MAX_SCHEDULES = 50
+"""Schedules of one user."""
+MIN_SECONDS_BETWEEN_RUNS = 300
+"""Seconds that the times of a schedule are apart at least."""
+
+
+class AddSchedule(Message):
+    """A goal to work on again and again, at the times of a cron expression."""
+
+    goal: str = Field(min_length=1, max_length=MAX_GOAL, pattern=r"\S")
+    """What to find out or to do at each run."""
+    cron: str = Field(min_length=9, max_length=200)
+    """Minute, hour, day of the month, month and day of the week, as cron reads them; runs are 5 minutes apart at least."""
+    time_zone: str = Field(default="UTC", min_length=1, max_length=64)
+    """The time zone of the expression, by its IANA name: `Europe/Oslo`."""
+    agent: str = Field(default=DEFAULT_AGENT, min_length=1, max_length=64)
+    budget: TaskBudget = TaskBudget()
+    """What each run may use."""
+    enabled: bool = True
+    """Whether it starts runs; one that does not is paused."""
+
+
+class ScheduleRef(Message):
+    """One schedule by id."""
+
+    schedule_id: str
+
+
+class ChangeSchedule(Message):
+    """New values for a schedule; what is left out stays. To resume one is to set `enabled`."""
+
+    schedule_id: str
+    goal: str | None = Field(default=None, min_length=1, max_length=MAX_GOAL, pattern=r"\S")
+    cron: str | None = Field(default=None, min_length=9, max_length=200)
+    time_zone: str | None = Field(default=None, min_length=1, max_length=64)
+    agent: str | None = Field(default=None, min_length=1, max_length=64)
+    budget: TaskBudget | None = None
+    enabled: bool | None = None
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> Self:
+        if not self.model_fields_set - {"schedule_id"}:
+            raise ValueError("nothing is to be changed")
+        return self
+
+
+class Schedule(Message):
+    """A goal that is worked on at the times of a cron expression, with its owner's rights."""
+
+    schedule_id: str
+    """Its id."""
+    goal: str
+    """What each run is to find out or do."""
+    cron: str
+    """Minute, hour, day of the month, month and day of the week."""
+    time_zone: str
+    """The time zone of the expression."""
+    agent: str
+    """The agent whose tools and texts are used."""
+    budget: TaskBudget
+    """What each run may use."""
+    enabled: bool
+    """Whether it starts runs."""
+    paused: Problem | None = None
+    """Why it was paused; absent where its owner did it, and where it is not."""
+    next_runs: tuple[datetime, ...] = ()
+    """The next times that it starts a run, the soonest first; none while it is paused."""
+    runs: int = 0
+    """Runs that it started."""
+    skipped: int = 0
+    """Times at which none was started, since the run before had not ended."""
+    last_task: str | None = None
+    """The task that it started last."""
+    last_due: datetime | None = None
+    """The time of the expression that the last run was started for."""
+    created_at: datetime
+    """When it was made."""
+
+
+class ListSchedules(Message):
+    """The caller's schedules, oldest first."""
+
+    limit: int = Field(default=MAX_SCHEDULES, ge=1, le=MAX_SCHEDULES)
+
+
+class Schedules(Message):
+    """A list of schedules."""
+
+    schedules: tuple[Schedule, ...]
+    """The schedules, the oldest first."""
+
+
+SCHEDULE_ADD = Rpc("orchestrator.v1.schedule.add", AddSchedule, Schedule)
+SCHEDULE_GET = Rpc("orchestrator.v1.schedule.get", ScheduleRef, Schedule)
+SCHEDULE_LIST = Rpc("orchestrator.v1.schedule.list", ListSchedules, Schedules)
+SCHEDULE_CHANGE = Rpc("orchestrator.v1.schedule.change", ChangeSchedule, Schedule)
+SCHEDULE_REMOVE = Rpc("orchestrator.v1.schedule.remove", ScheduleRef, Schedule)

@@ -36,6 +36,7 @@ from .sessions.handlers import serve_sessions
 from .sessions.store import PostgresCalendars
 from .settings import ModelSettings, OrchestratorSettings
 from .tasks.background import Background, TaskQueries, serve_tasks
+from .tasks.schedules import PostgresSchedules, serve_schedules
 from .tasks.store import PostgresTasks, RememberedStrategies
 from .traces.handlers import TraceHandlers, build_replay_runner, serve_traces
 from .traces.store import PostgresTraces
@@ -59,6 +60,7 @@ class Stores:
     ledger: PostgresLedger
     traces: PostgresTraces
     tasks: TaskQueries
+    schedules: PostgresSchedules
     calendars: Calendars
     servers: Servers
     unlearnt: Unlearnt
@@ -76,6 +78,7 @@ def open_stores(database: Database) -> Stores:
         ledger=PostgresLedger(database),
         traces=PostgresTraces(database),
         tasks=PostgresTasks(database),
+        schedules=PostgresSchedules(database),
         calendars=PostgresCalendars(database),
         servers=PostgresServers(database),
         unlearnt=PostgresUnlearnt(database),
@@ -169,6 +172,7 @@ async def build(
     neighbours.inside(PREVIEW_SOURCE, forgetter.preview)
     neighbours.inside(FORGET_SOURCE, forgetter.forget)
     await serve_tasks(bus, stores.tasks, handlers)
+    await serve_schedules(bus, stores.schedules, neighbours, settings.expiry, settings.open_turns, resumed)
     await serve_approvals(bus, stores.approvals, resumed)
     await serve_policies(bus, stores.policies, policies, relay.wake)
     await serve_ledger(bus, stores.ledger, budgets, relay.wake)

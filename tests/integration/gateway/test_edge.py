@@ -220,6 +220,8 @@ async def test_the_description_of_the_api_names_every_route_and_no_422(api: Runn
         "/api/v1/approvals/{id}",
         "/api/v1/forgettings",
         "/api/v1/forgettings/{id}",
+        "/api/v1/schedules",
+        "/api/v1/schedules/{id}",
         "/api/v1/tasks",
         "/api/v1/tasks/{id}",
         "/api/v1/tasks/{id}/events",

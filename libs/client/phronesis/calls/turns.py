@@ -22,7 +22,7 @@ from phronesis_contracts.approvals import (
 from phronesis_contracts.deletions import Deletion
 from phronesis_contracts.media import MAX_UPLOAD, Media
 from phronesis_contracts.orchestrator import Conversation, ConversationPage, Reply, TaskBudget, Turn, TurnStatus
-from phronesis_contracts.tasks import DEFAULT_AGENT, SubmitTask, Task
+from phronesis_contracts.tasks import DEFAULT_AGENT, AddSchedule, ChangeSchedule, Schedule, SubmitTask, Task
 
 from ..models import Accepted, Trace
 from ..request import Request, listed, parse_list, path_segment, validate_message
@@ -322,3 +322,98 @@ def list_tasks(status: TurnStatus | None = None, limit: int = 20) -> Request[tup
 def cancel_task(task_id: str) -> Request[Task]:
     """Cancel a task. Raises `TurnEnded` when it has its end already."""
     return Request("DELETE", f"/api/v1/tasks/{path_segment(task_id, 'task_id')}", Task.model_validate)
+
+
+SCHEDULES = "/api/v1/schedules"
+
+
+def add_schedule(
+    goal: str,
+    cron: str,
+    time_zone: str = "UTC",
+    agent: str = DEFAULT_AGENT,
+    budget: TaskBudget | None = None,
+    enabled: bool = True,
+    idempotency_key: str | None = None,
+) -> Request[Schedule]:
+    """Let a task be started at the times of a cron expression.
+
+    Args:
+        goal: what each run is to do.
+        cron: minute, hour, day of the month, month and day of the week; runs are 5 minutes apart at least.
+        time_zone: the IANA name of the time zone that the expression is meant in.
+        agent: whose tools and texts the runs have.
+        budget: what each run may use; 15 minutes and 100 tool calls where nothing is stated.
+        enabled: whether it starts runs from now on.
+        idempotency_key: the same key with the same schedule is the same schedule; one is made when absent.
+
+    Raises:
+        BadRequest: the expression or the time zone is none, runs are too close, or there are too many schedules.
+    """
+    fields = {"goal": goal, "cron": cron, "time_zone": time_zone, "agent": agent, "enabled": enabled}
+    order = validate_message(AddSchedule, {**fields, "budget": budget or TaskBudget()})
+    key = idempotency_key or uuid4().hex
+    return Request("POST", SCHEDULES, Schedule.model_validate, json=order.model_dump(mode="json"), key=key)
+
+
+def get_schedule(schedule_id: str) -> Request[Schedule]:
+    """A schedule with its next times and its last run."""
+    return Request("GET", _schedule_path(schedule_id), Schedule.model_validate, reads=True)
+
+
+def list_schedules(limit: int = 50) -> Request[tuple[Schedule, ...]]:
+    """The caller's schedules, oldest first. `limit`: 1 to 50."""
+    return Request("GET", SCHEDULES, parse_list(Schedule, "schedules"), params={"limit": limit}, reads=True)
+
+
+def change_schedule(
+    schedule_id: str,
+    goal: str | None = None,
+    cron: str | None = None,
+    time_zone: str | None = None,
+    agent: str | None = None,
+    budget: TaskBudget | None = None,
+    enabled: bool | None = None,
+    idempotency_key: str | None = None,
+) -> Request[Schedule]:
+    """Change a schedule; what is left out stays. It acts with the key of this request from now on.
+
+    Args:
+        schedule_id: the schedule.
+        goal: what each run is to do.
+        cron: new times.
+        time_zone: what they are meant in.
+        agent: whose tools and texts the runs have.
+        budget: what each run may use.
+        enabled: `False` pauses it, `True` resumes it.
+        idempotency_key: the same key with the same change is made once; one is made when absent.
+
+    Raises:
+        BadRequest: nothing is to be changed, or the new times cannot be taken.
+        NotFound: there is no such schedule of the caller.
+    """
+    given = {"goal": goal, "cron": cron, "time_zone": time_zone, "agent": agent, "budget": budget, "enabled": enabled}
+    stated = {name: value for name, value in given.items() if value is not None}
+    change = validate_message(ChangeSchedule, {"schedule_id": schedule_id, **stated})
+    body = change.model_dump(mode="json", exclude={"schedule_id"}, exclude_unset=True)
+    key = idempotency_key or uuid4().hex
+    return Request("PATCH", _schedule_path(schedule_id), Schedule.model_validate, json=body, key=key)
+
+
+def pause_schedule(schedule_id: str) -> Request[Schedule]:
+    """Let a schedule start nothing until it is resumed; a run that has started goes on."""
+    return change_schedule(schedule_id, enabled=False)
+
+
+def resume_schedule(schedule_id: str) -> Request[Schedule]:
+    """Let a schedule start runs again, with the rights of this request's key. Times that have passed are not made up for."""
+    return change_schedule(schedule_id, enabled=True)
+
+
+def remove_schedule(schedule_id: str) -> Request[Schedule]:
+    """Remove a schedule; a run that it has started goes on."""
+    return Request("DELETE", _schedule_path(schedule_id), Schedule.model_validate)
+
+
+def _schedule_path(schedule_id: str) -> str:
+    return f"{SCHEDULES}/{path_segment(schedule_id, 'schedule_id')}"

@@ -1,8 +1,9 @@
-"""`phronesis task` and `phronesis tasks`: hand a task in, list, show, watch and cancel."""
+"""`phronesis task`, `phronesis tasks` and `phronesis schedules`: hand a task in, follow it, and let it come again."""
 
 from __future__ import annotations
 
 import time
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,7 +12,8 @@ from . import output
 from .output import Commands, Stack
 
 if TYPE_CHECKING:
-    from phronesis_contracts.tasks import Task
+    from phronesis_contracts.orchestrator import TaskBudget
+    from phronesis_contracts.tasks import Schedule, Task
 
     from ..models import TurnEvent
     from ..sync import Client
@@ -60,24 +62,45 @@ def watch(stack: Stack, task: Id) -> None:
         _finish(stack, _watch_until_end(client, client.tasks.get(task)))
 
 
-def task(
-    stack: Stack,
-    text: Annotated[str, typer.Argument(help="The goal.")],
-    wait: Annotated[bool, typer.Option("--wait", help="Wait until it has ended, and print its report.")] = False,
-    agent: Annotated[str | None, typer.Option("--agent", help="Whose tools and texts it has.", metavar="NAME")] = None,
-    seconds: Annotated[float | None, typer.Option("--budget-seconds", help="Seconds of work.")] = None,
-    tokens: Annotated[int | None, typer.Option("--budget-tokens", help="Tokens of all model calls.")] = None,
-    usd: Annotated[float | None, typer.Option("--budget-usd", help="US dollars of all model calls.")] = None,
-    calls: Annotated[int | None, typer.Option("--budget-calls", help="Tool calls.")] = None,
-) -> None:
-    """Work on a goal in the background."""
+Agent = Annotated[str | None, typer.Option("--agent", help="Whose tools and texts it has.", metavar="NAME")]
+Seconds = Annotated[float | None, typer.Option("--budget-seconds", help="Seconds of work.")]
+Tokens = Annotated[int | None, typer.Option("--budget-tokens", help="Tokens of all model calls.")]
+Usd = Annotated[float | None, typer.Option("--budget-usd", help="US dollars of all model calls.")]
+Calls = Annotated[int | None, typer.Option("--budget-calls", help="Tool calls.")]
+Zone = Annotated[str | None, typer.Option("--time-zone", help="IANA name of the time zone; UTC if not stated.", metavar="ZONE")]
+
+
+def _budget(seconds: float | None, tokens: int | None, usd: float | None, calls: int | None) -> TaskBudget:
     from phronesis_contracts.orchestrator import TaskBudget
-    from phronesis_contracts.tasks import DEFAULT_AGENT
 
     from ..request import validate_message
 
     given = {"seconds": seconds, "tokens": tokens, "usd": usd, "tool_calls": calls}
-    budget = validate_message(TaskBudget, {name: value for name, value in given.items() if value is not None})
+    return validate_message(TaskBudget, {name: value for name, value in given.items() if value is not None})
+
+
+def task(
+    stack: Stack,
+    text: Annotated[str, typer.Argument(help="The goal.")],
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until it has ended, and print its report.")] = False,
+    at: Annotated[str | None, typer.Option("--at", help="Start it at these times, and not now.", metavar="CRON")] = None,
+    time_zone: Zone = None,
+    agent: Agent = None,
+    seconds: Seconds = None,
+    tokens: Tokens = None,
+    usd: Usd = None,
+    calls: Calls = None,
+) -> None:
+    """Work on a goal in the background, now or at the times of a cron expression."""
+    from phronesis_contracts.tasks import DEFAULT_AGENT
+
+    budget = _budget(seconds, tokens, usd, calls)
+    if at is not None:
+        if wait:
+            raise typer.BadParameter("a schedule has no end to wait for", param_hint="--wait")
+        return add_schedule(stack, text, at, time_zone, False, agent, seconds, tokens, usd, calls)
+    if time_zone is not None:
+        raise typer.BadParameter("it says what the times of --at are meant in", param_hint="--time-zone")
     with stack.client() as client:
         accepted = client.tasks.submit(text, agent or DEFAULT_AGENT, budget)
         found = client.tasks.get(accepted.turn_id)
@@ -151,6 +174,9 @@ def _print(task: Task) -> None:
     output.out(f"steps     {len(progress.steps)} in {progress.waves} waves{', replanned' if progress.adjusted else ''}")
     for step in progress.steps:
         output.out(f"  {step.wave}. {step.state:<8} {step.description}{f' ({step.code})' if step.code else ''}")
+    if task.schedule:
+        late = f", late, {task.schedule.missed} missed before it" if task.schedule.late else ""
+        output.out(f"schedule  {task.schedule.schedule_id}, due {task.schedule.due:%Y-%m-%d %H:%M} UTC{late}")
     if progress.score is not None:
         output.out(f"score     {progress.score:.2f}")
     if progress.stopped:
@@ -162,3 +188,106 @@ def _print(task: Task) -> None:
         output.out(f"document  {report.document_id or 'not saved'}")
         output.out()
         output.out(f"# {report.title}\n\n{report.text}")
+
+
+schedules_app = Commands(help="Tasks that start at the times of a cron expression: add, list, show, pause, resume, remove.")
+
+ScheduleId = Annotated[str, typer.Argument(help="Id of a schedule.", metavar="SCHEDULE")]
+
+
+@schedules_app.stack_command("add")
+def add_schedule(
+    stack: Stack,
+    goal: Annotated[str, typer.Argument(help="The goal of each run.")],
+    at: Annotated[str, typer.Option("--at", help="Minute, hour, day, month, day of the week: `0 8 * * 1`.", metavar="CRON")],
+    time_zone: Zone = None,
+    paused: Annotated[bool, typer.Option("--paused", help="Start nothing until it is resumed.")] = False,
+    agent: Agent = None,
+    seconds: Seconds = None,
+    tokens: Tokens = None,
+    usd: Usd = None,
+    calls: Calls = None,
+) -> None:
+    """Start a task at the times of a cron expression; the budget is that of each run."""
+    from phronesis_contracts.tasks import DEFAULT_AGENT
+
+    budget = _budget(seconds, tokens, usd, calls)
+    with stack.client() as client:
+        made = client.schedules.add(goal, at, time_zone or "UTC", agent or DEFAULT_AGENT, budget, not paused)
+    stack.show(made, _print_schedule)
+
+
+@schedules_app.default_command()
+@schedules_app.stack_command("list")
+def list_schedules(stack: Stack) -> None:
+    """Your schedules, oldest first."""
+    from phronesis_contracts.tasks import Schedules
+
+    with stack.client() as client:
+        found = client.schedules.list()
+    if not stack.as_json(Schedules(schedules=found)):
+        rows = [
+            (
+                one.schedule_id,
+                one.cron,
+                one.time_zone,
+                _local(one.next_runs[0], one) if one.next_runs else "paused",
+                one.goal[:50],
+            )
+            for one in found
+        ]
+        output.table(("SCHEDULE", "CRON", "TIME ZONE", "NEXT RUN", "GOAL"), rows)
+
+
+@schedules_app.stack_command("show")
+def show_schedule(stack: Stack, schedule: ScheduleId) -> None:
+    """When a schedule runs next, and what its last run was."""
+    with stack.client() as client:
+        stack.show(client.schedules.get(schedule), _print_schedule)
+
+
+@schedules_app.stack_command("pause")
+def pause_schedule(stack: Stack, schedule: ScheduleId) -> None:
+    """Let a schedule start nothing until it is resumed; a run that has started goes on."""
+    with stack.client() as client:
+        stack.show(client.schedules.pause(schedule), _print_schedule)
+
+
+@schedules_app.stack_command("resume")
+def resume_schedule(stack: Stack, schedule: ScheduleId) -> None:
+    """Let a schedule start runs again, with the rights of the key at hand."""
+    with stack.client() as client:
+        stack.show(client.schedules.resume(schedule), _print_schedule)
+
+
+@schedules_app.stack_command("remove")
+def remove_schedule(stack: Stack, schedule: ScheduleId) -> None:
+    """Remove a schedule; a run that has started goes on."""
+    with stack.client() as client:
+        stack.show(client.schedules.remove(schedule), _print_schedule)
+
+
+def _next(schedule: Schedule) -> str:
+    return _local(schedule.next_runs[0], schedule) if schedule.next_runs else "paused"
+
+
+def _local(time: datetime, schedule: Schedule) -> str:
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+    try:
+        return f"{time.astimezone(ZoneInfo(schedule.time_zone)):%Y-%m-%d %H:%M}"
+    except ZoneInfoNotFoundError:  # a machine without time zones
+        return f"{time:%Y-%m-%d %H:%M} UTC"
+
+
+def _print_schedule(schedule: Schedule) -> None:
+    output.out(f"schedule  {schedule.schedule_id}")
+    output.out(f"goal      {schedule.goal}")
+    output.out(f"times     {schedule.cron} ({schedule.time_zone})")
+    if schedule.next_runs:
+        output.out(f"next      {', '.join(_local(time, schedule) for time in schedule.next_runs)}")
+    elif not schedule.enabled:
+        output.out(f"paused    {schedule.paused.detail if schedule.paused else 'until it is resumed'}")
+    output.out(f"runs      {schedule.runs}{f', {schedule.skipped} skipped' if schedule.skipped else ''}")
+    if schedule.last_task:
+        output.out(f"last run  {schedule.last_task}")

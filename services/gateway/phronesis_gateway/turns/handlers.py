@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Path, Query, Request, Security
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -29,10 +29,22 @@ from phronesis_contracts.orchestrator import Turns as TurnList
 from phronesis_contracts.tasks import (
     DEFAULT_AGENT,
     MAX_GOAL,
+    MAX_SCHEDULES,
+    SCHEDULE_ADD,
+    SCHEDULE_CHANGE,
+    SCHEDULE_GET,
+    SCHEDULE_LIST,
+    SCHEDULE_REMOVE,
     TASK_CANCEL,
     TASK_GET,
     TASK_LIST,
+    AddSchedule,
+    ChangeSchedule,
+    ListSchedules,
     ListTasks,
+    Schedule,
+    ScheduleRef,
+    Schedules,
     SubmitTask,
     Task,
     TaskRef,
@@ -415,4 +427,102 @@ def tasks_router(
         return EventStream(Events(turns, watch, who, id, seen).stream(), seconds, lambda: streams.opened(holder))
 
     routes.include_router(keyed_routes)
+    return routes
+
+
+SCHEDULES = "/api/v1/schedules"
+ScheduleId = Annotated[str, Path(description="The schedule's id."), ID_FORM]
+_AS_ANSWERED = ConfigDict(alias_generator=None)
+"""Fields have the names that they have in answers."""
+_EXPRESSION = "Minute, hour, day of the month, month and day of the week, as in `0 8 * * 1`."
+
+
+class ScheduleGiven(Given):
+    """A goal to work on at the times of a cron expression."""
+
+    model_config = _AS_ANSWERED
+    goal: str = Field(min_length=1, max_length=MAX_GOAL, pattern=r"\S")
+    """What to find out or to do at each run, up to 4,000 characters."""
+    cron: str = Field(min_length=9, max_length=200, description=_EXPRESSION, json_schema_extra={"format": "cron"})
+    time_zone: str = Field(default="UTC", min_length=1, max_length=64, json_schema_extra={"format": "time-zone"})
+    """The IANA name of the time zone that the expression is meant in."""
+    agent: str = Field(default=DEFAULT_AGENT, min_length=1, max_length=64, json_schema_extra={"format": "agent"})
+    """The agent whose tools and texts are used."""
+    budget: TaskBudget = TaskBudget()
+    """What each run may use."""
+    enabled: bool = True
+    """Whether it starts runs."""
+
+
+class ScheduleChanged(Given):
+    """New values for a schedule; what is left out stays as it is."""
+
+    model_config = _AS_ANSWERED
+    goal: str | None = Field(default=None, min_length=1, max_length=MAX_GOAL, pattern=r"\S")
+    """What to find out or to do at each run."""
+    cron: str | None = Field(
+        default=None, min_length=9, max_length=200, description=_EXPRESSION, json_schema_extra={"format": "cron"}
+    )
+    time_zone: str | None = Field(default=None, min_length=1, max_length=64, json_schema_extra={"format": "time-zone"})
+    """The IANA name of the time zone that the expression is meant in."""
+    agent: str | None = Field(default=None, min_length=1, max_length=64, json_schema_extra={"format": "agent"})
+    """The agent whose tools and texts are used."""
+    budget: TaskBudget | None = None
+    """What each run may use."""
+    enabled: bool | None = None
+    """`false` pauses it, `true` resumes it with the rights of the key that asks."""
+
+
+def schedules_router(authenticator: Authenticator, bus: Bus) -> APIRouter:
+    routes = APIRouter(route_class=authenticated_route(authenticator), responses=PROBLEMS, tags=["tasks"])
+
+    @routes.post(SCHEDULES, status_code=201, responses=route_responses(Schedule, 201))
+    async def add_schedule(schedule: ScheduleGiven, who: Caller, key: IdempotencyKey) -> Response:
+        """Make a schedule.
+
+        At each of its times a background task is started that acts for you, with the rights that you have then. Where the last
+        one has not ended, none is started.
+        """
+        wanted = AddSchedule.model_validate(schedule.model_dump())
+        made = await ask(bus, who, SCHEDULE_ADD, wanted, key=scope_idempotency_key(who, key))
+        return json_response(made, 201, {"Location": f"{SCHEDULES}/{made.schedule_id}"})
+
+    @routes.get(SCHEDULES, responses=route_responses(Schedules))
+    async def list_schedules(
+        who: Caller, limit: Annotated[int, Query(ge=1, le=MAX_SCHEDULES, description="Schedules at most.")] = MAX_SCHEDULES
+    ) -> Response:
+        """List your schedules.
+
+        The caller's, oldest first, with the next times of each.
+        """
+        return json_response(await ask(bus, who, SCHEDULE_LIST, ListSchedules(limit=limit)))
+
+    @routes.get(SCHEDULES + "/{id}", responses=route_responses(Schedule))
+    async def get_schedule(id: ScheduleId, who: Caller) -> Response:
+        """Get a schedule.
+
+        With the next times, the last run, and why it is paused, where that was not your doing.
+        """
+        return json_response(await ask(bus, who, SCHEDULE_GET, ScheduleRef(schedule_id=id)))
+
+    @routes.patch(SCHEDULES + "/{id}", responses=route_responses(Schedule))
+    async def change_schedule(change: ScheduleChanged, id: ScheduleId, who: Caller, key: IdempotencyKey) -> Response:
+        """Change, pause or resume a schedule.
+
+        It acts with the key that changed it last.
+        """
+        stated = change.model_dump(exclude_none=True)
+        if not stated:
+            raise BadRequest("say what is to be changed")
+        wanted = ChangeSchedule(schedule_id=id, **stated)
+        return json_response(await ask(bus, who, SCHEDULE_CHANGE, wanted, key=scope_idempotency_key(who, key)))
+
+    @routes.delete(SCHEDULES + "/{id}", responses=route_responses(Schedule))
+    async def remove_schedule(id: ScheduleId, who: Caller) -> Response:
+        """Remove a schedule.
+
+        A run that it has started goes on.
+        """
+        return json_response(await ask(bus, who, SCHEDULE_REMOVE, ScheduleRef(schedule_id=id)))
+
     return routes

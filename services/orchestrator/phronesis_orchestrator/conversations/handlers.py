@@ -104,6 +104,7 @@ _OF_USER = {
     "traces": "traces WHERE tenant = $1 AND user_id = $2",
     "tasks": "task_states WHERE turn_id IN (SELECT id FROM turns WHERE tenant = $1 AND user_id = $2)",
     "task_templates": "task_templates WHERE tenant = $1 AND user_id = $2",
+    "schedules": "schedules WHERE tenant = $1 AND user_id = $2",
     "approvals": "approvals WHERE tenant = $1 AND user_id = $2",
     "grants": "approval_grants WHERE tenant = $1 AND user_id = $2",
     "deletions": "deletions WHERE tenant = $1 AND user_id = $2",
@@ -119,6 +120,7 @@ _AUDITED = "SELECT count(*) FROM audit WHERE tenant = $1 AND (who = $2 OR acted_
 # What was used stays, so that the tenant's sums do, and says no more by whom.
 _REST = {
     "task_templates": f"DELETE FROM {_OF_USER['task_templates']}",  # noqa: S608
+    "schedules": f"DELETE FROM {_OF_USER['schedules']}",  # noqa: S608
     "forgettings": f"DELETE FROM {_OF_USER['forgettings']}",  # noqa: S608
     "calendars": f"DELETE FROM {_OF_USER['calendars']}",  # noqa: S608
     "limits": f"DELETE FROM {_OF_USER['limits']}",  # noqa: S608

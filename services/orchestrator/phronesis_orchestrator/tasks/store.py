@@ -114,6 +114,7 @@ def _task_from_row(row: asyncpg.Record) -> Task:
         progress=TaskState.model_validate(row["state"] or {}),
         usage=reply.get("usage"),
         problem=row["problem"],
+        schedule=request.task.schedule if request.task else None,
     )
 
 

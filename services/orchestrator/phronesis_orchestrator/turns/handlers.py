@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 from collections.abc import Callable
 from uuid import uuid4
@@ -20,7 +19,7 @@ from ..models.reasoner import RULES, Reasoner
 from ..settings import OrchestratorSettings
 from .ports import Neighbours, ShowProgress
 from .store import PostgresTurns
-from .turn import Accepted, NewTurn, check_task_order, expiry_seconds, problem_from_error
+from .turn import Accepted, NewTurn, check_task_order, expiry_seconds, hash_request, problem_from_error
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +71,7 @@ class TurnHandlers:
             await self._progress(who, line.model_copy(update={"kind": "ended"}))
 
     def _new_turn(self, id: str, who: Principal, request: SubmitTurn) -> NewTurn:
-        fingerprint = request.fingerprint or hashlib.sha256(_hashed_bytes(request)).hexdigest()
+        fingerprint = request.fingerprint or hash_request(request)
         return NewTurn(
             id,
             who,
@@ -132,9 +131,3 @@ class TurnHandlers:
     async def on_released(self, news: News, event: Released) -> None:
         """Instructions changed: profiles are looked up anew."""
         self._released()
-
-
-def _hashed_bytes(request: SubmitTurn) -> bytes:
-    """A message as its hash is taken of: a turn without a later field has the hash that it had before there was that field."""
-    later = {name for name in ("task", "client") if getattr(request, name) is None}
-    return request.model_dump_json(exclude=later).encode()

@@ -18,6 +18,7 @@ from phronesis_contracts import (
     NotFound,
     Principal,
     TurnEnded,
+    Unauthorized,
     labels_for_row,
 )
 from phronesis_contracts.instructions import AgentProfile
@@ -128,6 +129,7 @@ _CANCEL = """
 UPDATE turns SET status = 'cancelled', fence = fence + 1, ended_at = now(), lease_until = NULL, worker = NULL
 WHERE id = $1 AND tenant = $2 AND user_id = $3 AND status IN ('queued', 'running', 'waiting') RETURNING *
 """
+_PAUSE_SCHEDULES = "UPDATE schedules SET enabled = false, paused = $2, next_at = NULL WHERE key_id = $1 AND enabled"
 _WITHDRAW = "UPDATE approvals SET status = 'cancelled' WHERE turn_id = $1 AND status = 'pending'"
 
 
@@ -141,11 +143,11 @@ class PostgresTurns:
         """Commit a turn's row, or find it. Raises `KeyReused`, `NotFound` (conversation), `BadRequest` (agent), `Busy`."""
         try:
             async with self._database.transaction(turn.who.tenant) as connection:
-                return await _accept(connection, turn, open_turns)
+                return await accept_turn(connection, turn, open_turns)
         except asyncpg.UniqueViolationError:
             # The same turn was accepted at the same moment elsewhere; now it is there to be found.
             async with self._database.transaction(turn.who.tenant) as connection:
-                return await _accept(connection, turn, open_turns)
+                return await accept_turn(connection, turn, open_turns)
 
     async def retryable(self, who: Principal, turn_id: str) -> SubmitTurn:
         """What a failed or parked turn of the caller asked for, in its conversation. Raises `NotFound`, `Conflict`."""
@@ -293,12 +295,15 @@ class PostgresTurns:
         return Turns(turns=tuple(turn_from_row(row, with_reply=False) for row in rows))
 
     async def revoke(self, tenant: str, key: str) -> None:
-        """Remember a revoked key; its turns end at their next claim."""
+        """Remember a revoked key; its turns end at their next claim, and its schedules start nothing any more."""
+        why = Unauthorized("the key that it acts with was revoked").body()
         async with self._database.transaction(tenant) as connection:
             await connection.execute("INSERT INTO revoked_keys (key_id) VALUES ($1) ON CONFLICT DO NOTHING", key)
+            await connection.execute(_PAUSE_SCHEDULES, key, why)
 
 
-async def _accept(connection: Connection, turn: NewTurn, open_turns: int) -> Accepted:
+async def accept_turn(connection: Connection, turn: NewTurn, open_turns: int) -> Accepted:
+    """Write a turn's row in the transaction at hand, or find it. Raises as `PostgresTurns.accept` does."""
     found = await connection.fetchrow(
         "SELECT status, conversation_id, fingerprint, erased FROM turns WHERE id = $1", UUID(turn.id)
     )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID, uuid5
 
 from phronesis_contracts import BadRequest, Label, NotFound, Principal, ServiceError
@@ -128,6 +130,14 @@ def expiry_seconds(request: SubmitTurn, expiry: float) -> float:
     return expiry + request.task.budget.seconds + ENDING if request.task is not None else expiry
 
 
+def hash_request(request: SubmitTurn) -> str:
+    """Hash of a message: a turn without a later field has the one that it had before there was that field."""
+    later: dict[str, Any] = {name: True for name in ("task", "client") if getattr(request, name) is None}
+    if request.task is not None:
+        later["task"] = {name for name in ("schedule",) if getattr(request.task, name) is None}
+    return hashlib.sha256(request.model_dump_json(exclude=later).encode()).hexdigest()
+
+
 def check_task_order(request: SubmitTurn) -> None:
     """Hold a turn to what a task may be.
 
@@ -137,6 +147,8 @@ def check_task_order(request: SubmitTurn) -> None:
     """
     if request.task is None:
         return
+    if request.task.schedule is not None:
+        raise BadRequest("only a schedule starts its runs", field="task")
     if request.client is not None:
         raise BadRequest("a background task takes no tools and no form of a client's", field="client")
     if request.conversation_id is not None:

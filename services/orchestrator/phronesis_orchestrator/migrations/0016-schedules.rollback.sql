@@ -1,0 +1,2 @@
+-- Loses all schedules. Runs that they started go on.
+DROP TABLE schedules;

@@ -1,0 +1,410 @@
+"""Schedules: goals that are worked on at the times of a cron expression, by whichever copy of the service looks first."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from itertools import islice, pairwise, takewhile
+from typing import Any
+from uuid import UUID, uuid4
+from zoneinfo import ZoneInfo, available_timezones
+
+import asyncpg
+from cronsim import CronSim, CronSimError
+
+from phronesis_bus import Bus, Call, audit_entry, serve
+from phronesis_contracts import BadRequest, Busy, Forbidden, NotFound, Principal, ServiceError, Unauthorized
+from phronesis_contracts.orchestrator import ScheduledRun, SubmitTurn, TaskOrder, turn_id
+from phronesis_contracts.service import AUDITED
+from phronesis_contracts.tasks import (
+    MAX_SCHEDULES,
+    MIN_SECONDS_BETWEEN_RUNS,
+    SCHEDULE_ADD,
+    SCHEDULE_CHANGE,
+    SCHEDULE_GET,
+    SCHEDULE_LIST,
+    SCHEDULE_REMOVE,
+    AddSchedule,
+    ChangeSchedule,
+    ListSchedules,
+    Schedule,
+    ScheduleRef,
+    Schedules,
+)
+from phronesis_postgres import EVERY_TENANT, Connection, Database, write_news, write_once
+
+from ..turns.ports import Neighbours
+from ..turns.store import accept_turn
+from ..turns.turn import NewTurn, check_task_order, expiry_seconds, hash_request, parse_uuid, problem_from_error
+
+log = logging.getLogger(__name__)
+
+SERVICE = "orchestrator"
+SWEEP = 1.0
+"""Seconds between two looks for schedules that are due."""
+LATE = 60.0
+"""Seconds after its time from which on a run is called late."""
+SHOWN = 3
+"""Times ahead that are shown."""
+_POSTPONED = 30.0
+"""Seconds until a schedule whose run could not be started is looked at again."""
+_COUNTED = 1_000
+"""Times that are counted as missed at most."""
+_CHECKED, _CHECKED_DAYS = 600, 2_200
+"""Times ahead, and days, for which it is checked that runs are far enough apart: every month of a leap cycle is among them."""
+
+
+@lru_cache(maxsize=1)
+def _zones() -> frozenset[str]:
+    return frozenset(available_timezones())
+
+
+def check_times(cron: str, time_zone: str, now: datetime) -> None:
+    """Hold a cron expression to what a schedule may be.
+
+    Raises:
+        BadRequest: there is no such time zone, or the expression is none, is never due, or its times are too close.
+    """
+    if time_zone not in _zones():
+        raise BadRequest("there is no such time zone; name one as `Europe/Oslo`", field="time_zone")
+    if len(cron.split()) != 5:
+        raise BadRequest("a cron expression has five fields: minute, hour, day, month, day of the week", field="cron")
+    try:
+        # Gaps are those of the expression itself: on the two nights when clocks are put, times may be closer.
+        last = now + timedelta(days=_CHECKED_DAYS)
+        times = list(islice(takewhile(lambda time: time < last, iterate_times(cron, "UTC", now)), _CHECKED))
+        local = next(iterate_times(cron, time_zone, now), None)
+    except CronSimError as error:
+        raise BadRequest(f"the cron expression cannot be read: {error}", field="cron") from error
+    if local is None:
+        raise BadRequest("this cron expression is never due", field="cron")
+    if any((after - before).total_seconds() < MIN_SECONDS_BETWEEN_RUNS for before, after in pairwise(times)):
+        raise BadRequest(f"runs have to be {MIN_SECONDS_BETWEEN_RUNS // 60} minutes apart at least", field="cron")
+
+
+def iterate_times(cron: str, time_zone: str, after: datetime) -> Iterator[datetime]:
+    """The times of an expression after a moment, in UTC.
+
+    A time in an hour that the clock leaves out is due once, at the end of the gap; one in an hour that the clock repeats is due
+    once. Expressions whose minute or hour begins with `*` follow the clock instead. Raises `CronSimError`.
+    """
+    for time in CronSim(cron, after.astimezone(ZoneInfo(time_zone))):
+        yield time.astimezone(UTC)
+
+
+def next_time(cron: str, time_zone: str, after: datetime) -> datetime | None:
+    return next(iterate_times(cron, time_zone, after), None)
+
+
+_ADD = """
+INSERT INTO schedules (id, tenant, user_id, agent, goal, budget, cron, time_zone, principal, key_id, enabled, next_at)
+SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12
+WHERE (SELECT count(*) FROM schedules WHERE tenant = $2 AND user_id = $3) < $13 RETURNING *
+"""
+# Two requests of one user at once wait for each other, so that they do not pass the limit together.
+_LOCK_OWNER = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))"
+_OF_OWNER = "tenant = $1 AND user_id = $2"
+_CHANGE = f"""
+UPDATE schedules SET agent = $4, goal = $5, budget = $6, cron = $7, time_zone = $8, enabled = $9, next_at = $10,
+    paused = NULL, not_before = NULL, principal = $11, key_id = $12, rights_at = now()
+WHERE {_OF_OWNER} AND id = $3 RETURNING *
+"""  # noqa: S608
+# One row, so that one that cannot be worked on keeps no other back. Whoever looks at the same moment takes the next one.
+_DUE = """
+SELECT schedules.*, clock_timestamp() AS now,
+       EXISTS (SELECT FROM revoked_keys WHERE revoked_keys.key_id = schedules.key_id) AS key_revoked,
+       EXISTS (SELECT FROM turns WHERE turns.id = last_turn AND status IN ('queued', 'running', 'waiting')) AS busy
+FROM schedules WHERE enabled AND next_at <= now() AND coalesce(not_before <= now(), true)
+ORDER BY next_at LIMIT 1 FOR UPDATE OF schedules SKIP LOCKED
+"""
+# What its owner was let in with last: by the same key, or as the same user of a provider or a program.
+_RIGHTS = """
+SELECT principal, created_at FROM turns
+WHERE tenant = $1 AND user_id = $2 AND key_id IS NOT DISTINCT FROM $3 AND created_at > $4 ORDER BY created_at DESC LIMIT 1
+"""
+_STARTED = """
+UPDATE schedules SET runs = runs + 1, last_turn = $2, last_due = $3, next_at = $4, not_before = NULL, principal = $5,
+    rights_at = $6
+WHERE id = $1
+"""
+_SKIPPED = "UPDATE schedules SET skipped = skipped + 1, next_at = $2, not_before = NULL WHERE id = $1"
+_PAUSE = "UPDATE schedules SET enabled = false, paused = $2, next_at = NULL WHERE id = $1"
+_POSTPONE = "UPDATE schedules SET not_before = now() + make_interval(secs => $2) WHERE id = $1"
+
+
+class PostgresSchedules:
+    """The table `schedules`. A run begins as a turn in the transaction that moves its schedule on to the next time."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(self, call: Call, wanted: AddSchedule, now: datetime) -> Schedule:
+        """Make a schedule of the caller. Raises `BadRequest`: the caller has too many."""
+        who = call.who
+
+        async def write(connection: Connection) -> Schedule:
+            await connection.execute(_LOCK_OWNER, f"schedules/{who.tenant}/{who.user}")
+            due = next_time(wanted.cron, wanted.time_zone, now) if wanted.enabled else None
+            values = (wanted.agent, wanted.goal, wanted.budget.model_dump(mode="json"), wanted.cron, wanted.time_zone)
+            rights = (who.model_dump(mode="json"), who.key)
+            row = await connection.fetchrow(
+                _ADD, uuid4(), who.tenant, who.user, *values, *rights, wanted.enabled, due, MAX_SCHEDULES
+            )
+            if row is None:
+                raise BadRequest(f"a user has at most {MAX_SCHEDULES} schedules")
+            await _audit(connection, who, "schedules.add", row)
+            return schedule_from_row(row, now)
+
+        return await write_once(self._database, call, wanted, Schedule, write)
+
+    async def get(self, who: Principal, id: str, now: datetime) -> Schedule:
+        """A schedule of the caller. Raises `NotFound`."""
+        async with self._database.connection(who.tenant) as connection:
+            return schedule_from_row(await _find(connection, who, id), now)
+
+    async def list(self, who: Principal, query: ListSchedules, now: datetime) -> Schedules:
+        async with self._database.connection(who.tenant) as connection:
+            rows = await connection.fetch(
+                f"SELECT * FROM schedules WHERE {_OF_OWNER} ORDER BY created_at, id LIMIT $3",  # noqa: S608
+                who.tenant,
+                who.user,
+                query.limit,
+            )
+        return Schedules(schedules=tuple(schedule_from_row(row, now) for row in rows))
+
+    async def change(self, call: Call, wanted: ChangeSchedule, now: datetime) -> Schedule:
+        """Change a schedule of the caller, who stands for it from now on with the rights of this request. Raises `NotFound`."""
+        who = call.who
+
+        async def write(connection: Connection) -> Schedule:
+            row = await _find(connection, who, wanted.schedule_id, lock=True)
+            stated = wanted.model_dump(mode="json", exclude_unset=True, exclude_none=True)
+            new = {**dict(row), **stated}
+            check_times(new["cron"], new["time_zone"], now)
+            same = row["enabled"] and new["enabled"] and (new["cron"], new["time_zone"]) == (row["cron"], row["time_zone"])
+            due = row["next_at"] if same else next_time(new["cron"], new["time_zone"], now) if new["enabled"] else None
+            changed = await connection.fetchrow(
+                _CHANGE,
+                *(who.tenant, who.user, row["id"], new["agent"], new["goal"], new["budget"], new["cron"], new["time_zone"]),
+                *(new["enabled"], due, who.model_dump(mode="json"), who.key),
+            )
+            assert changed is not None, "the row is locked"
+            await _audit(connection, who, "schedules.change", changed)
+            return schedule_from_row(changed, now)
+
+        return await write_once(self._database, call, wanted, Schedule, write)
+
+    async def remove(self, call: Call, id: str, now: datetime) -> Schedule:
+        """Remove a schedule of the caller; a run that it has started goes on. Raises `NotFound`."""
+        who = call.who
+        async with self._database.transaction(who.tenant) as connection:
+            row = await _find(connection, who, id, lock=True)
+            await connection.execute("DELETE FROM schedules WHERE id = $1", row["id"])
+            await _audit(connection, who, "schedules.remove", row)
+        return schedule_from_row(row, now)
+
+    async def start_due(self, expiry: float, open_turns: int) -> bool:
+        """Start the run that is due longest, skip it, or pause its schedule; whether one was due.
+
+        Args:
+            expiry: seconds that a turn may wait before it fails.
+            open_turns: turns of one tenant that may be open at once.
+        """
+        at_hand: UUID | None = None
+        try:
+            async with self._database.transaction(EVERY_TENANT) as connection:
+                row = await connection.fetchrow(_DUE)
+                if row is not None:
+                    at_hand = row["id"]
+                    await _start(connection, row, expiry, open_turns)
+        except Exception as error:
+            if at_hand is None:
+                raise
+            # One that cannot be started may not keep the others waiting.
+            if isinstance(error, Busy):
+                log.warning("the run of schedule %s has to wait: %s", at_hand, error.detail)
+            else:
+                log.exception("the run of schedule %s could not be started", at_hand)
+            async with self._database.transaction(EVERY_TENANT) as connection:
+                await connection.execute(_POSTPONE, at_hand, _POSTPONED)
+        return at_hand is not None
+
+
+async def _start(connection: Connection, row: asyncpg.Record, expiry: float, open_turns: int) -> None:
+    now, id = row["now"], row["id"]
+    who = Principal.model_validate(row["principal"])
+    if row["key_revoked"]:
+        return await _pause(connection, row, who, Unauthorized("the key that it acts with was revoked"))
+    try:
+        after = next_time(row["cron"], row["time_zone"], now)
+        passed = [time for time in _times_until(row, now)]
+    except (CronSimError, ValueError, OSError) as error:
+        return await _pause(connection, row, who, BadRequest(f"its times cannot be read: {error}", field="cron"))
+    if row["busy"]:
+        await connection.execute(_SKIPPED, id, after)
+        return
+    seen = await connection.fetchrow(_RIGHTS, row["tenant"], row["user_id"], row["key_id"], row["rights_at"])
+    if seen is not None:
+        who = Principal.model_validate(seen["principal"])
+    due = passed[-1]
+    run = ScheduledRun(
+        schedule_id=str(id), due=due, late=(now - due).total_seconds() > LATE or len(passed) > 1, missed=len(passed) - 1
+    )
+    key = f"schedule/{id}/{due:%Y-%m-%dT%H:%M:%SZ}"
+    order = TaskOrder.model_validate({"budget": row["budget"], "schedule": run})
+    request = SubmitTurn(idempotency_key=key, text=row["goal"], agent=row["agent"], task=order)
+    turn = turn_id(who.tenant, who.user, key)
+    new = NewTurn(turn, who, request, hash_request(request), expiry_seconds(request, expiry), None, turn)
+    await accept_turn(connection, new, open_turns)
+    rights_at = seen["created_at"] if seen is not None else row["rights_at"]
+    await connection.execute(_STARTED, id, UUID(turn), due, after, who.model_dump(mode="json"), rights_at)
+    await _audit(connection, who, "schedules.run", row, turn_id=turn)
+
+
+def _times_until(row: asyncpg.Record, now: datetime) -> Iterator[datetime]:
+    """The time that is due, and those that have passed behind it."""
+    yield row["next_at"]
+    for time in islice(iterate_times(row["cron"], row["time_zone"], row["next_at"]), _COUNTED):
+        if time > now:
+            return
+        yield time
+
+
+async def _pause(connection: Connection, row: asyncpg.Record, who: Principal, why: ServiceError) -> None:
+    await connection.execute(_PAUSE, row["id"], problem_from_error(why).model_dump(mode="json", exclude_none=True))
+    await _audit(connection, who, "schedules.pause", row, why=why.code)
+    log.warning("schedule %s is paused: %s", row["id"], why.code)
+
+
+async def _find(connection: Connection, who: Principal, id: str, *, lock: bool = False) -> asyncpg.Record:
+    row = await connection.fetchrow(
+        f"SELECT * FROM schedules WHERE {_OF_OWNER} AND id = $3 {'FOR UPDATE' if lock else ''}",  # noqa: S608
+        who.tenant,
+        who.user,
+        parse_uuid(id, "schedule"),
+    )
+    if row is None:
+        raise NotFound("no such schedule")
+    return row
+
+
+async def _audit(connection: Connection, who: Principal, action: str, row: asyncpg.Record, **more: Any) -> None:
+    details = {"schedule_id": str(row["id"]), "cron": row["cron"], "time_zone": row["time_zone"], "enabled": row["enabled"]}
+    await write_news(connection, SERVICE, who.tenant, AUDITED[SERVICE], audit_entry(who, action, {**details, **more}))
+
+
+def schedule_from_row(row: asyncpg.Record, now: datetime) -> Schedule:
+    named = {name: row[name] for name in Schedule.model_fields if name in row}
+    ahead: tuple[datetime, ...] = ()
+    if row["enabled"] and row["next_at"] is not None:
+        first = row["next_at"]
+        ahead = (first, *islice(iterate_times(row["cron"], row["time_zone"], max(first, now)), SHOWN - 1))
+    last = str(row["last_turn"]) if row["last_turn"] else None
+    return Schedule.model_validate(
+        {**named, "schedule_id": str(row["id"]), "paused": row["paused"], "next_runs": ahead, "last_task": last}
+    )
+
+
+class ScheduleHandlers:
+    """The handlers. `written`: called when a schedule was written, to wake the relay of news."""
+
+    def __init__(self, schedules: PostgresSchedules, neighbours: Neighbours, written: Callable[[], None]) -> None:
+        self._schedules, self._neighbours, self._written = schedules, neighbours, written
+
+    async def add(self, call: Call, request: AddSchedule) -> Schedule:
+        """Make a schedule.
+
+        Raises:
+            BadRequest: its times or its goal cannot be taken, there is no such agent, or the caller has too many schedules.
+            Forbidden: it is an outside system that asks.
+        """
+        _refuse_outsiders(call)
+        now = datetime.now(UTC)
+        check_times(request.cron, request.time_zone, now)
+        await self._check(call.who, request.goal, request.agent)
+        return self._wrote(await self._schedules.add(call, request, now))
+
+    async def get(self, call: Call, request: ScheduleRef) -> Schedule:
+        return await self._schedules.get(call.who, request.schedule_id, datetime.now(UTC))
+
+    async def list(self, call: Call, request: ListSchedules) -> Schedules:
+        return await self._schedules.list(call.who, request, datetime.now(UTC))
+
+    async def change(self, call: Call, request: ChangeSchedule) -> Schedule:
+        """Change, pause or resume a schedule. Raises as `add` does, and `NotFound`."""
+        _refuse_outsiders(call)
+        await self._check(call.who, request.goal, request.agent)
+        return self._wrote(await self._schedules.change(call, request, datetime.now(UTC)))
+
+    async def remove(self, call: Call, request: ScheduleRef) -> Schedule:
+        _refuse_outsiders(call)
+        return self._wrote(await self._schedules.remove(call, request.schedule_id, datetime.now(UTC)))
+
+    async def _check(self, who: Principal, goal: str | None, agent: str | None) -> None:
+        if goal is not None:
+            check_task_order(SubmitTurn(idempotency_key="-", text=goal, task=TaskOrder()))
+            if "\x00" in goal:
+                raise BadRequest("the goal holds a NUL character", field="goal")
+        if agent is not None:
+            try:
+                await self._neighbours.agent(who, agent)
+            except NotFound as error:
+                raise BadRequest(f"there is no agent {agent!r}"[:200], field="agent") from error
+
+    def _wrote(self, schedule: Schedule) -> Schedule:
+        self._written()
+        return schedule
+
+
+def _refuse_outsiders(call: Call) -> None:
+    if call.who.inbox is not None:
+        raise Forbidden("a schedule is made and changed by its owner, and by no system on the bus")
+
+
+async def serve_schedules(
+    bus: Bus,
+    schedules: PostgresSchedules,
+    neighbours: Neighbours,
+    expiry: float,
+    open_turns: int,
+    started: Callable[[], None],
+) -> None:
+    """Wire them to the bus, and start what is due.
+
+    Args:
+        expiry: seconds that a turn may wait before it fails.
+        open_turns: turns of one tenant that may be open at once.
+        started: called when a run was started, or a schedule written, to wake a worker and the relay of news.
+    """
+    handlers = ScheduleHandlers(schedules, neighbours, started)
+    await serve(bus, SCHEDULE_ADD, handlers.add)
+    await serve(bus, SCHEDULE_GET, handlers.get)
+    await serve(bus, SCHEDULE_LIST, handlers.list)
+    await serve(bus, SCHEDULE_CHANGE, handlers.change)
+    await serve(bus, SCHEDULE_REMOVE, handlers.remove)
+
+    async def sweep() -> None:
+        while True:
+            found = False
+            try:
+                found = await schedules.start_due(expiry, open_turns)
+            except ServiceError as error:
+                log.warning("schedules could not be looked through: %s", error.code)
+            except Exception:
+                # The loop may not end: nothing would be started any more.
+                log.exception("looking through schedules failed")
+            if found:
+                started()
+            else:
+                await asyncio.sleep(SWEEP)
+
+    sweeping = asyncio.create_task(sweep(), name="schedules-sweep")
+
+    async def stop() -> None:
+        sweeping.cancel()
+        await asyncio.gather(sweeping, return_exceptions=True)
+
+    bus.on_stop(stop)
