@@ -49,6 +49,8 @@ class TaskOrder(Message):
     budget: TaskBudget = TaskBudget()
     schedule: ScheduledRun | None = None
     """The schedule that ordered it; no caller can state it."""
+    dry_run: bool = False
+    """Ends with the plan: nothing of it is done, and nothing is learnt."""
 
 
 _TURNS = UUID("6d0a1c9e-53b7-5f0e-9b51-6b1f8e8d4a77")

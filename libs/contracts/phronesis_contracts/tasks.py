@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -12,6 +12,7 @@ from .answers import Visualization
 from .errors import ServiceError
 from .messages import Message, Rpc
 from .orchestrator import Problem, ScheduledRun, TaskBudget, TaskOrder, TurnStatus, Usage
+from .tools import Effect
 
 __all__ = [
     "DEFAULT_AGENT",
@@ -31,6 +32,7 @@ __all__ = [
     "ListSchedules",
     "ListTasks",
     "NoPlan",
+    "PlannedCall",
     "Schedule",
     "ScheduleRef",
     "ScheduledRun",
@@ -39,6 +41,8 @@ __all__ = [
     "SubmitTask",
     "Task",
     "TaskBudget",
+    "TaskCancelled",
+    "TaskEffect",
     "TaskOrder",
     "TaskRef",
     "TaskReport",
@@ -60,12 +64,21 @@ class NoPlan(ServiceError):
     status = 422
 
 
+class TaskCancelled(ServiceError):
+    """The task was cancelled; what it had done by then stays done."""
+
+    code = "task.cancelled"
+    status = 409
+
+
 class SubmitTask(Message):
     """A goal to work on in the background."""
 
     goal: str = Field(min_length=1, max_length=MAX_GOAL, pattern=r"\S")
     agent: str = Field(default=DEFAULT_AGENT, min_length=1, max_length=64)
     budget: TaskBudget = TaskBudget()
+    dry_run: bool = False
+    """Whether it ends with its plan, and nothing is done."""
 
 
 class StepState(StrEnum):
@@ -98,6 +111,42 @@ class TaskStep(Message):
     """Why it failed or was not made."""
     ms: int = 0
     """Milliseconds that it took."""
+
+
+class TaskEffect(Message):
+    """Something that a task did, and that stays done however it ended."""
+
+    step: str
+    """Id of the step in the plan; `report` for the document that the report was saved as."""
+    description: str
+    """What the step was to do."""
+    tool: str
+    """The tool that did it."""
+    state: Literal["done", "unknown"] = "done"
+    """`unknown` where the call was begun and its answer never came, so that it may have taken effect or not."""
+
+
+class PlannedCall(Message):
+    """What a step of a plan would do, as a dry run tells it."""
+
+    step: str
+    """Id of the step in the plan."""
+    tool: str | None = None
+    """The tool that it would call."""
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    """With what, as far as that is known before the steps ahead of it were made."""
+    question: str | None = None
+    """What it would ask, where it calls no tool itself."""
+    each: dict[str, Any] | None = None
+    """The results of an earlier step for each of which it would be made."""
+    when: dict[str, Any] | None = None
+    """The condition on which it would be made."""
+    effect: Effect = Effect.READ
+    """What the call does beyond its answer."""
+    approval: Literal["no", "maybe", "yes", "refused"] = "no"
+    """Whether a person would be asked first; `maybe` where that depends on what earlier steps read or give."""
+    reason: str = ""
+    """Why, by the policy of actions."""
 
 
 class TaskReport(Message):
@@ -138,6 +187,10 @@ class TaskState(Message):
     """The limit of its budget that ended it early; the report then holds what there is."""
     report: TaskReport | None = None
     """What it found out; absent until it ends, and in lists."""
+    effects: tuple[TaskEffect, ...] = ()
+    """What an ended task did that stays done, whatever its end; absent in lists."""
+    calls: tuple[PlannedCall, ...] = ()
+    """Of a dry run: what each step would do, in the order of the plan."""
 
 
 class Task(Message):
@@ -164,9 +217,11 @@ class Task(Message):
     usage: Usage | None = None
     """What it used; absent until it has ended well."""
     problem: Problem | None = None
-    """Why it failed or was parked."""
+    """Why it failed, was parked or was cancelled, and what it had done by then."""
     schedule: ScheduledRun | None = None
     """The schedule that started it; absent where a person did."""
+    dry_run: bool = False
+    """Whether it ends with its plan, and nothing is done."""
 
 
 class TaskRef(Message):

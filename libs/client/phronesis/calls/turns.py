@@ -289,7 +289,11 @@ def _policy_request(fields: dict[str, Any], key: str | None) -> Request[PolicyVe
 
 
 def submit_task(
-    goal: str, agent: str = DEFAULT_AGENT, budget: TaskBudget | None = None, idempotency_key: str | None = None
+    goal: str,
+    agent: str = DEFAULT_AGENT,
+    budget: TaskBudget | None = None,
+    idempotency_key: str | None = None,
+    dry_run: bool = False,
 ) -> Request[Accepted]:
     """Hand in a task and return once it is accepted; its id is the `turn_id` of what comes back.
 
@@ -298,13 +302,14 @@ def submit_task(
         agent: whose tools and texts it has.
         budget: what may be used; 15 minutes and 100 tool calls where nothing is stated.
         idempotency_key: the same key with the same task is the same task; one is made when absent.
+        dry_run: whether it ends with its plan, whose calls then stand in `progress.calls`: nothing is done.
 
     Raises:
         BadRequest: the goal is empty or too long.
         ServiceError: the task was refused.
     """
-    order = validate_message(SubmitTask, {"goal": goal, "agent": agent, "budget": budget or TaskBudget()})
-    body: dict[str, Any] = order.model_dump(mode="json")
+    order = validate_message(SubmitTask, {"goal": goal, "agent": agent, "budget": budget or TaskBudget(), "dry_run": dry_run})
+    body: dict[str, Any] = order.model_dump(mode="json", exclude=set() if dry_run else {"dry_run"})
     return Request("POST", "/api/v1/tasks", Accepted.model_validate, json=body, key=idempotency_key or uuid4().hex)
 
 

@@ -13,7 +13,7 @@ from .output import Commands, Stack
 
 if TYPE_CHECKING:
     from phronesis_contracts.orchestrator import TaskBudget
-    from phronesis_contracts.tasks import Schedule, Task
+    from phronesis_contracts.tasks import PlannedCall, Schedule, Task
 
     from ..models import TurnEvent
     from ..sync import Client
@@ -83,6 +83,7 @@ def task(
     stack: Stack,
     text: Annotated[str, typer.Argument(help="The goal.")],
     wait: Annotated[bool, typer.Option("--wait", help="Wait until it has ended, and print its report.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and its calls, and do nothing.")] = False,
     at: Annotated[str | None, typer.Option("--at", help="Start it at these times, and not now.", metavar="CRON")] = None,
     time_zone: Zone = None,
     agent: Agent = None,
@@ -96,15 +97,15 @@ def task(
 
     budget = _budget(seconds, tokens, usd, calls)
     if at is not None:
-        if wait:
-            raise typer.BadParameter("a schedule has no end to wait for", param_hint="--wait")
+        if wait or dry_run:
+            raise typer.BadParameter("with --at nothing is started now", param_hint="--dry-run" if dry_run else "--wait")
         return add_schedule(stack, text, at, time_zone, False, agent, seconds, tokens, usd, calls)
     if time_zone is not None:
         raise typer.BadParameter("it says what the times of --at are meant in", param_hint="--time-zone")
     with stack.client() as client:
-        accepted = client.tasks.submit(text, agent or DEFAULT_AGENT, budget)
+        accepted = client.tasks.submit(text, agent or DEFAULT_AGENT, budget, dry_run=dry_run)
         found = client.tasks.get(accepted.turn_id)
-        if wait:
+        if wait or dry_run:
             _finish(stack, _watch_until_end(client, found))
         elif not stack.as_json(found):
             output.out(found.task_id)
@@ -163,7 +164,7 @@ def _line(event: TurnEvent) -> str:
 
 def _finish(stack: Stack, task: Task) -> None:
     stack.show(task, _print)
-    if task.progress.report is None:
+    if task.progress.report is None and not (task.dry_run and task.status == "completed"):
         raise typer.Exit(1)
 
 
@@ -172,8 +173,11 @@ def _print(task: Task) -> None:
     output.out(f"task      {task.task_id}")
     output.out(f"status    {task.status}")
     output.out(f"steps     {len(progress.steps)} in {progress.waves} waves{', replanned' if progress.adjusted else ''}")
+    calls = {call.step: call for call in progress.calls}
     for step in progress.steps:
         output.out(f"  {step.wave}. {step.state:<8} {step.description}{f' ({step.code})' if step.code else ''}")
+        if call := calls.get(step.id):
+            _print_call(call)
     if task.schedule:
         late = f", late, {task.schedule.missed} missed before it" if task.schedule.late else ""
         output.out(f"schedule  {task.schedule.schedule_id}, due {task.schedule.due:%Y-%m-%d %H:%M} UTC{late}")
@@ -181,6 +185,9 @@ def _print(task: Task) -> None:
         output.out(f"score     {progress.score:.2f}")
     if progress.stopped:
         output.out(f"stopped   {progress.stopped.detail}")
+    for effect in progress.effects:
+        known = "did" if effect.state == "done" else "may have done"
+        output.out(f"{known:<9} {effect.description} ({effect.tool})")
     if task.problem:
         output.out(f"problem   {task.problem.code}: {task.problem.detail}")
     if report := progress.report:
@@ -188,6 +195,20 @@ def _print(task: Task) -> None:
         output.out(f"document  {report.document_id or 'not saved'}")
         output.out()
         output.out(f"# {report.title}\n\n{report.text}")
+
+
+_APPROVALS = {"yes": "you would be asked", "maybe": "you may be asked", "refused": "it would be refused"}
+
+
+def _print_call(call: PlannedCall) -> None:
+    import json
+
+    if call.question:
+        output.out(f"       asks      {call.question}")
+    if call.tool:
+        output.out(f"       calls     {call.tool} {json.dumps(call.arguments, ensure_ascii=False)}")
+    if call.approval != "no":
+        output.out(f"       approval  {_APPROVALS[call.approval]}: {call.reason}")
 
 
 schedules_app = Commands(help="Tasks that start at the times of a cron expression: add, list, show, pause, resume, remove.")

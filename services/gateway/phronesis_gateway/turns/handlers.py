@@ -354,6 +354,8 @@ class TaskGiven(Given):
     """The agent whose tools and texts are used."""
     budget: TaskBudget = TaskBudget()
     """What the task may use."""
+    dry_run: bool = Field(default=False, alias="dry_run")
+    """Whether it ends with its plan: nothing is done, saved or learnt; model calls are paid for."""
 
 
 def tasks_router(
@@ -368,8 +370,9 @@ def tasks_router(
         """Start a background task.
 
         The answer is a 202 once it is stored: it will end exactly once. Its id is that of its turn.
+        A dry run ends with its plan: what each step would do stands in `progress.calls`.
         """
-        order = SubmitTask(goal=task.goal, agent=task.agent, budget=task.budget)
+        order = SubmitTask(goal=task.goal, agent=task.agent, budget=task.budget, dry_run=task.dry_run)
         try:
             async with turns.ordered(who, order, key) as turn:
                 return json_response(await turns.accepted(who, turn), 202, {"Location": f"{TASKS}/{turn.turn_id}"})

@@ -167,6 +167,17 @@ class ToolExecutor:
         read = () if ours else await self._read_so_far(f"wishes.{step}", [admitted])
         return await self._settle(admitted, await self._execute(step, admitted, read), ours=ours)
 
+    def foresee(self, call: ToolCall) -> Verdict:
+        """The ruling on a call as things are now; nothing is done.
+
+        Arguments that are not all known yet are judged as they stand.
+        """
+        tool = self._toolbox.tools[call.name]
+        try:
+            return self._judge(tool, self._gate.admit(call).request, self._running.origins.untrusted)
+        except NotAdmitted:
+            return replace(judge(tool.name, json.loads(call.arguments), self._table), effect=effect_of(tool))
+
     async def _read_so_far(self, step: str, calls: Sequence[Admitted]) -> tuple[Label, ...]:
         """Where what the calls were decided on comes from that may ask for nothing; the user's own wishes are then known."""
         read = self._running.origins.untrusted
@@ -220,7 +231,8 @@ class ToolExecutor:
                 given: dict[str, Any] = {"problem": refusal.body()}
             elif tool.risk > Risk.READ or once or self._hooks.journals(tool):
                 call_owner = partial(self._call_owner, step, tool, admitted, verdict)
-                given = await self._running.steps.called(step, tool.name, call_owner, again=not once)
+                changes = verdict.risk > Risk.READ
+                given = await self._running.steps.called(step, tool.name, call_owner, again=not once, changes=changes)
             else:
                 # Whoever takes the turn over reads again: journals hold no text that may be deleted meanwhile.
                 given = await self._call_owner(step, tool, admitted, verdict)

@@ -4,23 +4,35 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from pydantic import TypeAdapter
 from pydantic_core import to_jsonable_python
 
 from phronesis_bus import Bus, Call, serve
-from phronesis_contracts import Label, Message, OriginKind, Principal, Risk, Tool, merge_labels
+from phronesis_contracts import Effect, Label, Message, OriginKind, Principal, Risk, Tool, merge_labels
 from phronesis_contracts.answers import Analysis, AnswerData, MemoryProcess
+from phronesis_contracts.approvals import Ruling
 from phronesis_contracts.constitution.insight import CONTRADICTIONS_TOOL
 from phronesis_contracts.constitution.paths import DECISIONS_SINCE_TOOL, DUE_WORK_TOOL
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.memory import RECALL_TOOL, REMEMBER_TOOL
 from phronesis_contracts.orchestrator import TaskBudget, Turn, TurnRef
-from phronesis_contracts.tasks import TASK_CANCEL, TASK_GET, TASK_LIST, ListTasks, NoPlan, Task, TaskRef, TaskReport, Tasks
+from phronesis_contracts.tasks import (
+    TASK_CANCEL,
+    TASK_GET,
+    TASK_LIST,
+    ListTasks,
+    NoPlan,
+    PlannedCall,
+    Task,
+    TaskRef,
+    TaskReport,
+    Tasks,
+)
 from phronesis_contracts.tools import legal_name, schema_of_input
 from phronesis_contracts.twin import FIND_ENTITIES_TOOL, SURVEY_TOOL
 
@@ -30,13 +42,16 @@ from ..agents.counsel.tools import list_offered_tools, reach_outside_tools, rend
 from ..agents.executor import ExecutedCall, ToolExecutor, problem_result, risk_table
 from ..agents.loops import LoopAnswer
 from ..agents.tools import Admitted, BadArguments, Gate, NotAdmitted, Toolbox, may_use
+from ..approvals.policy import Verdict
 from ..models.reasoner import RULES, CallResult, Inquirer, Reasoner, ToolCall, TurnContext
 from ..turns.execution import TurnRun
 from . import rules
 from .decisions import BudgetMeter, is_good, make_plan, validate_task
 from .ports import (
     GoalKnowledge,
+    Plan,
     Planner,
+    Step,
     Strategies,
     Strategy,
     TaskStore,
@@ -88,6 +103,12 @@ class TaskCaller:
     @property
     def tools(self) -> tuple[str, ...]:
         return self._plan
+
+    def foresee(self, name: str, arguments: dict[str, Any]) -> Verdict:
+        """What the policy would say of a call now; it is not made."""
+        gate = _TaskGate(self._box, self._running.claim.who)
+        executor = ToolExecutor(self._running, self._box, gate, _TaskHooks(self._running), self._table)
+        return executor.foresee(ToolCall(name=legal_name(name), arguments=json.dumps(arguments)))
 
     async def call(self, step: str, name: str, arguments: dict[str, Any], *, ours: bool = False) -> ToolResult:
         manner = _TaskHooks(self._running)
@@ -155,7 +176,7 @@ async def gather_knowledge(
 ) -> GoalKnowledge:
     """The goal with what worked before. It is journalled, so that whoever takes the task over plans with the same."""
     who, goal = running.claim.who, turn.user_text
-    template = await templates.template(who, goal_signature(goal, running.claim.agent))
+    template = await templates.template(who, goal_signature(goal, running.claim.agent), counted=not running.claim.dry)
 
     async def recalled() -> dict[str, Any]:
         shown = running.cognition.settings.strategies
@@ -243,6 +264,8 @@ class _TaskRun:
         with self._running.phase("task plan"):
             plan = await make_plan(self._running.steps, self._turn, self._planner, rules.plan, known)
         await self._board.planned(plan, tuple(one.id for one in known.strategies))
+        if self._running.claim.dry:
+            return await self._foreseen(plan)
         runner = await self._runner(meter)
         with self._running.phase("task waves"):
             done = await runner.run(plan, known)
@@ -254,6 +277,13 @@ class _TaskRun:
             stopped=done.stopped,
         )
         return await self._ended(done, meter)
+
+    async def _foreseen(self, plan: Plan) -> LoopAnswer:
+        """The end of a dry run: what each step would do, and what a person would be asked about."""
+        calls = tuple(foresee_step(self._caller, step) for step in plan.steps)
+        await self._board.update(calls=calls)
+        await self._running.show("task_ended", score=None, document=None)
+        return LoopAnswer(describe_calls(plan, calls), self._turn.directive, "", None)
 
     async def _meter(self) -> BudgetMeter:
         """The budget, counted from the first attempt's beginning."""
@@ -341,6 +371,42 @@ def _analysis(report: TaskReport, done: WavesResult, score: float | None) -> Ana
         visualizations=report.charts,
         confidence=score if score is not None else 0.0,
     )
+
+
+def foresee_step(caller: TaskCaller, step: Step) -> PlannedCall:
+    """What a step would do, and whether a person would be asked, by the policy as it is now."""
+    stated = step.model_dump(mode="json")
+    call = PlannedCall.model_validate({**stated, "step": step.id})
+    if step.tool is None:
+        open_end = call.question is None
+        return call.model_copy(update={"approval": "maybe", "reason": "a model chooses its calls"}) if open_end else call
+    verdict = caller.foresee(step.tool, step.arguments)
+    approval: Literal["no", "maybe", "yes", "refused"] = "no"
+    if verdict.ruling is Ruling.REFUSE:
+        approval = "refused"
+    elif verdict.ruling is Ruling.ASK:
+        approval = "yes"
+    elif verdict.risk > Risk.READ or verdict.effect is Effect.OUTBOUND:
+        # What is read by then may not be the user's own words, and may be what asks for the call.
+        approval = "maybe"
+    return call.model_copy(update={"effect": verdict.effect, "approval": approval, "reason": verdict.reason})
+
+
+_ASKED = {
+    "yes": " You would be asked first: {}.",
+    "maybe": " You may be asked first, which depends on what is read by then: {}.",
+    "refused": " It would be refused: {}.",
+}
+
+
+def describe_calls(plan: Plan, calls: Sequence[PlannedCall]) -> str:
+    """The plan of a dry run, in Markdown."""
+    lines = [f"# {plan.title or 'The plan'}", "", "Nothing was done. The steps would be:", ""]
+    for step, call in zip(plan.steps, calls, strict=True):
+        made = f" `{call.tool}` with `{json.dumps(call.arguments, ensure_ascii=False)}`." if call.tool else ""
+        asked = f" Question: {call.question}" if call.question else ""
+        lines.append(f"- {step.wave}. {step.description}.{made}{asked}{_ASKED.get(call.approval, '').format(call.reason)}")
+    return "\n".join(lines)
 
 
 class TaskQueries(TaskStore, Protocol):

@@ -315,8 +315,8 @@ class Strategies(Protocol):
 class Templates(Protocol):
     """Decompositions that worked, apart from strategies."""
 
-    async def template(self, who: Principal, signature: str) -> Plan | None:
-        """The plan that worked for goals of this signature."""
+    async def template(self, who: Principal, signature: str, *, counted: bool = True) -> Plan | None:
+        """The plan that worked for goals of this signature; `counted`: whether that it was asked for is."""
 
     async def keep_template(self, claim: Claim, signature: str, plan: Plan) -> None:
         """Keep a plan; the same signature again makes its next version. Raises `LostClaim`."""

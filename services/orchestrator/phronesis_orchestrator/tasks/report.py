@@ -78,6 +78,8 @@ def _tool(offered: tuple[str, str, dict[str, Any]]) -> Line:
     return Line.json(what="tool", name=name, description=description, arguments=arguments)
 
 
+DOCUMENT = "task.document"
+"""Name of the journalled step that saves the report."""
 _DOCUMENT = 19_000
 """Characters of a report that are saved; an item of the memory has room for 20,000."""
 _CUT = "\n\n(The document is cut here; the task holds the whole report.)"
@@ -121,7 +123,7 @@ async def save_report(caller: Caller, claim: Claim, report: WrittenReport, reaso
         "metadata": {"task": claim.turn_id, "reasoner": reasoner},
         "sources": [claim.conversation_id],
     }
-    outcome = await caller.call("task.document", REMEMBER_TOOL.name, {"items": [item]}, ours=True)
+    outcome = await caller.call(DOCUMENT, REMEMBER_TOOL.name, {"items": [item]}, ours=True)
     found = (outcome.answer or {}).get("items") or [{}]
     return TaskReport(
         title=report.title, text=report.text, charts=report.charts, document_id=found[0].get("id"), reasoner=reasoner

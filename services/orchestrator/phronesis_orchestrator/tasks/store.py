@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
 from uuid import UUID
 
 import asyncpg
 
-from phronesis_contracts import Label, NotFound, Principal, ServiceError
+from phronesis_contracts import Label, NotFound, Principal, Risk, ServiceError
+from phronesis_contracts.catalog import TOOLS
 from phronesis_contracts.episodes import (
     MAX_APPROACH,
     MAX_GOAL,
@@ -18,13 +21,24 @@ from phronesis_contracts.episodes import (
     RecordStrategy,
     StrategyOutcome,
 )
-from phronesis_contracts.orchestrator import SubmitTurn, TaskBudget
-from phronesis_contracts.tasks import ListTasks, Task, Tasks, TaskState
+from phronesis_contracts.orchestrator import SubmitTurn, TaskBudget, TurnStatus
+from phronesis_contracts.outside import OutcomeUnknown
+from phronesis_contracts.tasks import (
+    ListTasks,
+    StepState,
+    Task,
+    TaskCancelled,
+    TaskEffect,
+    Tasks,
+    TaskState,
+    TaskStep,
+)
 from phronesis_postgres import Database
 
 from ..turns.ports import Neighbours
-from ..turns.turn import Claim, LostClaim, parse_uuid
+from ..turns.turn import Claim, LostClaim, parse_uuid, problem_from_error
 from .ports import Plan, Strategy
+from .report import DOCUMENT
 
 _MINE = "SELECT id FROM turns WHERE id = $1 AND fence = $2 AND status = 'running' AND lease_until > now()"
 _KEEP_STATE = f"""
@@ -39,11 +53,20 @@ ON CONFLICT (tenant, user_id, signature) DO UPDATE SET plan = excluded.plan, tur
 RETURNING turn_id
 """  # noqa: S608
 _TEMPLATE = """
-UPDATE task_templates SET hits = hits + 1 WHERE tenant = $1 AND user_id = $2 AND signature = $3 RETURNING plan
+UPDATE task_templates SET hits = hits + $4 WHERE tenant = $1 AND user_id = $2 AND signature = $3 RETURNING plan
 """
 _TASKS = """
 SELECT turns.*, task_states.state FROM turns LEFT JOIN task_states ON task_states.turn_id = turns.id
 WHERE turns.tenant = $1 AND turns.user_id = $2 AND turns.background AND NOT turns.erased
+"""
+
+
+_STEP = "task.step."
+ENDED_EARLY = "task.ended_early"
+"""Code of a step that the end of its task came before."""
+_MADE = """
+SELECT step, intent, result IS NOT NULL AS ended, result -> 'problem' ->> 'code' AS code FROM journal
+WHERE turn_id = $1 AND (step LIKE 'task.step.%' OR step = $2) ORDER BY intent_at, step
 """
 
 
@@ -54,9 +77,13 @@ class PostgresTasks:
     async def get(self, who: Principal, task_id: str) -> Task:
         async with self._database.connection(who.tenant) as connection:
             row = await connection.fetchrow(f"{_TASKS} AND turns.id = $3", who.tenant, who.user, parse_uuid(task_id, "task"))
-        if row is None:
-            raise NotFound("no such task")
-        return _task_from_row(row)
+            if row is None:
+                raise NotFound("no such task")
+            task = _task_from_row(row)
+            if not task.status.ended:
+                return task
+            made = await connection.fetch(_MADE, row["id"], DOCUMENT)
+        return _with_effects(task, made)
 
     async def list(self, who: Principal, query: ListTasks) -> Tasks:
         async with self._database.connection(who.tenant) as connection:
@@ -84,9 +111,9 @@ class PostgresTasks:
             )
         return frozenset(row["step"] for row in rows)
 
-    async def template(self, who: Principal, signature: str) -> Plan | None:
+    async def template(self, who: Principal, signature: str, *, counted: bool = True) -> Plan | None:
         async with self._database.transaction(who.tenant) as connection:
-            plan = await connection.fetchval(_TEMPLATE, who.tenant, who.user, signature)
+            plan = await connection.fetchval(_TEMPLATE, who.tenant, who.user, signature, int(counted))
         return Plan.model_validate(plan) if plan is not None else None
 
     async def keep_template(self, claim: Claim, signature: str, plan: Plan) -> None:
@@ -115,11 +142,81 @@ def _task_from_row(row: asyncpg.Record) -> Task:
         usage=reply.get("usage"),
         problem=row["problem"],
         schedule=request.task.schedule if request.task else None,
+        dry_run=request.task.dry_run if request.task else False,
     )
 
 
+def _with_effects(task: Task, made: Sequence[asyncpg.Record]) -> Task:
+    """An ended task with what it did, and, where it did not come to its own end, with the states that its steps ended in."""
+    effects = tuple(effect for row in made if (effect := _effect(task, row)) is not None)
+    progress = task.progress.model_copy(update={"effects": effects})
+    if task.status is TurnStatus.COMPLETED:
+        return task.model_copy(update={"progress": progress})
+    codes = {row["step"].removeprefix(_STEP): (row["ended"], row["code"]) for row in made}
+    steps = tuple(_ended_step(step, codes) for step in progress.steps)
+    progress = progress.model_copy(update={"steps": steps})
+    problem = task.problem
+    if task.status is TurnStatus.CANCELLED:
+        done = sum(step.state is StepState.DONE for step in steps)
+        after = f" after {done} of {len(steps)} steps" if steps else ""
+        problem = problem_from_error(TaskCancelled(f"the task was cancelled{after}; {describe_effects(effects)}"))
+    elif problem is not None and effects:
+        problem = problem.model_copy(update={"detail": f"{problem.detail}; {describe_effects(effects)}"})
+    return task.model_copy(update={"progress": progress, "problem": problem})
+
+
+def _effect(task: Task, row: asyncpg.Record) -> TaskEffect | None:
+    tool = str(row["intent"].get("call", ""))
+    known = TOOLS.get(tool)
+    # A journal of the version before says of no call whether it changes something.
+    changes = row["intent"].get("changes", known is not None and known.risk > Risk.READ)
+    if not changes or (row["ended"] and row["code"] not in (None, OutcomeUnknown.code)):
+        return None
+    state: Literal["done", "unknown"] = "done" if row["ended"] and row["code"] is None else "unknown"
+    if row["step"] == DOCUMENT:
+        return TaskEffect(step="report", description="Save the report", tool=tool, state=state)
+    name = row["step"].removeprefix(_STEP)
+    of = [step for step in task.progress.steps if name == step.id or name.startswith(f"{step.id}.")]
+    step = max(of, key=lambda one: len(one.id), default=None)
+    return TaskEffect(step=step.id if step else name, description=step.description if step else tool, tool=tool, state=state)
+
+
+def _ended_step(step: TaskStep, codes: Mapping[str, tuple[bool, str | None]]) -> TaskStep:
+    if step.state not in (StepState.PENDING, StepState.RUNNING):
+        return step
+    if step.id not in codes:
+        begun = any(name.startswith(f"{step.id}.") for name in codes)
+        early = StepState.FAILED if begun else StepState.SKIPPED
+        return step.model_copy(update={"state": early, "code": ENDED_EARLY})
+    ended, code = codes[step.id]
+    if not ended:
+        return step.model_copy(update={"state": StepState.FAILED, "code": ENDED_EARLY})
+    return step.model_copy(update={"state": StepState.DONE if code is None else StepState.FAILED, "code": code})
+
+
+def describe_effects(effects: Sequence[TaskEffect]) -> str:
+    """What a task did, in words that end a sentence."""
+    done = _listed(effect for effect in effects if effect.state == "done")
+    unknown = _listed(effect for effect in effects if effect.state == "unknown")
+    if not effects:
+        return "nothing was changed"
+    parts = [f"this was done and stays done: {done}"] if done else []
+    parts += [f"of this it is not known whether it was done: {unknown}"] if unknown else []
+    return "; ".join(parts)
+
+
+_NAMED = 10
+"""Effects that a sentence names."""
+
+
+def _listed(effects: Iterable[TaskEffect]) -> str:
+    every = [f"{one.description.rstrip('.')[:100]} ({one.tool})" for one in effects]
+    more = f" and {len(every) - _NAMED} more" if len(every) > _NAMED else ""
+    return ", ".join(every[:_NAMED]) + more
+
+
 def _without_report(task: Task) -> Task:
-    return task.model_copy(update={"progress": task.progress.model_copy(update={"report": None})})
+    return task.model_copy(update={"progress": task.progress.model_copy(update={"report": None, "calls": ()})})
 
 
 log = logging.getLogger(__name__)

@@ -168,7 +168,13 @@ class Steps:
         return sum(cost for cost in self._costs if cost is not None)
 
     async def called(
-        self, name: str, tool: str, call: Callable[[], Awaitable[dict[str, Any]]], *, again: bool = True
+        self,
+        name: str,
+        tool: str,
+        call: Callable[[], Awaitable[dict[str, Any]]],
+        *,
+        again: bool = True,
+        changes: bool = False,
     ) -> dict[str, Any]:
         """Call a tool, or read what it gave.
 
@@ -177,11 +183,12 @@ class Steps:
             call: makes the call; what it gives must be JSON.
             again: whether it may be made again where an earlier attempt began it and its answer was lost; where it may not, the
                 step ends with the problem `outcome_unknown`.
+            changes: whether it changes something, which is written down ahead of it.
         """
         with measure(self._tracing, STEP, f"step {name}", tool) as outcome:
-            begun = False
+            begun, intent = False, {"call": tool} | ({"changes": True} if changes else {})
             try:
-                known = await await_store(self._journal.intend(self._claim, name, {"call": tool}, once=not again))
+                known = await await_store(self._journal.intend(self._claim, name, intent, once=not again))
             except AlreadyBegun:
                 known, begun = None, True
             if known is not None:

@@ -99,6 +99,7 @@ WHERE id = $1 AND fence = $2 AND status = 'running'
 """
 # One statement, so that the end is one round trip between begin and commit. A turn that ends in calls of a client's tools
 # ($14 is false) leaves no messages and is not learnt from: the turn that brings the results says the same message again.
+# Nor does one in which nothing was to be done.
 _COMPLETE = """
 WITH mine AS (
     UPDATE turns SET status = 'completed', reply = $3, recalled = $12, learnt = NOT $14, labels = $15, ended_at = now(),
@@ -224,7 +225,7 @@ class PostgresTurns:
                 *row,
                 list(end.recalled),
                 None if end.focus is None else end.focus.model_dump(mode="json"),
-                not end.reply.tool_calls,
+                not end.reply.tool_calls and not claim.dry,
                 labels_for_row(end.labels or UNKNOWN),
                 list(end.attached),
             )
@@ -388,6 +389,8 @@ async def _announce(connection: Connection, who: Principal, news: TurnEndedNews)
 
 
 def _news(claim: Claim, end: Completed | Failed, status: TurnStatus, user_text: str, reply_text: str) -> TurnEndedNews:
+    if claim.dry:
+        user_text = reply_text = ""
     return TurnEndedNews(
         turn_id=claim.turn_id,
         conversation_id=claim.conversation_id,

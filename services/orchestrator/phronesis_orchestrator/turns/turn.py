@@ -77,6 +77,11 @@ class Claim:
     traceparent: str | None
     correlation_id: str | None
 
+    @property
+    def dry(self) -> bool:
+        """Whether nothing is to be done, kept as said, or learnt from."""
+        return self.request.task is not None and self.request.task.dry_run
+
 
 @dataclass(frozen=True)
 class Completed:
@@ -134,7 +139,7 @@ def hash_request(request: SubmitTurn) -> str:
     """Hash of a message: a turn without a later field has the one that it had before there was that field."""
     later: dict[str, Any] = {name: True for name in ("task", "client") if getattr(request, name) is None}
     if request.task is not None:
-        later["task"] = {name for name in ("schedule",) if getattr(request.task, name) is None}
+        later["task"] = {name for name in ("schedule", "dry_run") if not getattr(request.task, name)}
     return hashlib.sha256(request.model_dump_json(exclude=later).encode()).hexdigest()
 
 

@@ -151,6 +151,8 @@ class MemoryStore:
     states: list[TaskState] = field(default_factory=list)
     templates: dict[str, Plan] = field(default_factory=dict)
     log: list[tuple[str, Any]] = field(default_factory=list)
+    counted: int = 0
+    """How often a template was asked for, and that counted."""
 
     async def keep_state(self, claim: Claim, state: TaskState) -> None:
         self.states.append(state)
@@ -158,7 +160,8 @@ class MemoryStore:
     async def journalled(self, claim: Claim) -> frozenset[str]:
         return frozenset(self.journal.results)
 
-    async def template(self, who: Principal, signature: str) -> Plan | None:
+    async def template(self, who: Principal, signature: str, *, counted: bool = True) -> Plan | None:
+        self.counted += counted
         return self.templates.get(signature)
 
     async def keep_template(self, claim: Claim, signature: str, plan: Plan) -> None:
@@ -187,13 +190,14 @@ class TaskStage:
     tracing: Tracing = field(default_factory=lambda: Tracing("orchestrator"))
     experience: Experience = field(default_factory=NoExperience)
     thinking: CognitionSettings = field(default_factory=CognitionSettings)
+    dry_run: bool = False
 
     def __post_init__(self) -> None:
         self.store = MemoryStore(self.journal)
         self.neighbours = _Neighbours(self._surveyed)
         self.neighbours.owners["memory.v1.remember"] = self._remember
         plain = claim(self.goal, agent="nova", who=self.who)
-        order = plain.request.model_copy(update={"task": TaskOrder(budget=self.budget)})
+        order = plain.request.model_copy(update={"task": TaskOrder(budget=self.budget, dry_run=self.dry_run)})
         self.claim = replace(plain, request=order)
 
     @property
