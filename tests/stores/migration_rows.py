@@ -264,6 +264,8 @@ ROWS: dict[str, dict[str, str]] = {
         "0016-schedules": (
             "INSERT INTO schedules (id, tenant, user_id, agent, goal, budget, cron, time_zone, principal, enabled) "
             f"VALUES ({_id(8)}, 'acme', 'ann', 'nova', 'Look', '{{}}', '0 8 * * *', 'UTC', '{{}}', true);"
+            "INSERT INTO task_waits (id, tenant, user_id, turn_id, step, kind, due_at) "
+            f"VALUES ({_id(9)}, 'acme', 'ann', {_id(1)}, 'task.step.wait', 'date', now());"
         ),
     },
 }

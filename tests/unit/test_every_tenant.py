@@ -30,6 +30,7 @@ PLACES = {
     "services/orchestrator/phronesis_orchestrator/learning/store.py": {"claim"},
     "services/orchestrator/phronesis_orchestrator/approvals/store.py": {"expire"},
     "services/orchestrator/phronesis_orchestrator/tasks/schedules.py": {"start_due"},
+    "services/orchestrator/phronesis_orchestrator/tasks/store.py": {"end_due"},
 }
 """By file the functions that say `EVERY_TENANT`; `docs/reference/tenants-in-postgres.md` lists each file with its reason."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -24,14 +24,19 @@ __all__ = [
     "SCHEDULE_GET",
     "SCHEDULE_LIST",
     "SCHEDULE_REMOVE",
+    "TASK_ANSWER",
     "TASK_CANCEL",
     "TASK_GET",
     "TASK_LIST",
     "AddSchedule",
+    "AnswerTask",
+    "AskPerson",
     "ChangeSchedule",
     "ListSchedules",
     "ListTasks",
     "NoPlan",
+    "NotWaiting",
+    "PersonAnswered",
     "PlannedCall",
     "Schedule",
     "ScheduleRef",
@@ -48,7 +53,10 @@ __all__ = [
     "TaskReport",
     "TaskState",
     "TaskStep",
+    "TaskWait",
     "Tasks",
+    "WaitUntil",
+    "Waited",
 ]
 
 MAX_GOAL = 4_000
@@ -222,6 +230,76 @@ class Task(Message):
     """The schedule that started it; absent where a person did."""
     dry_run: bool = False
     """Whether it ends with its plan, and nothing is done."""
+    waiting: TaskWait | None = None
+    """What it waits for: a date, or its owner's answer. An approval that it waits for is listed among the approvals."""
+
+
+class TaskWait(Message):
+    """What a task waits for, without a slot and without its budget of time running."""
+
+    kind: Literal["date", "person"]
+    question: str = ""
+    """What its owner is asked; empty where it waits for a date."""
+    choices: tuple[str, ...] = ()
+    """The answers that there are; any text will do where none is listed."""
+    until: datetime
+    """The date, or when the question runs out."""
+    since: datetime
+    """When it began to wait."""
+
+
+class NotWaiting(ServiceError):
+    """The task asks nothing: it has not asked yet, was answered, or has gone on without an answer."""
+
+    code = "task.not_waiting"
+    status = 409
+
+
+class AnswerTask(Message):
+    """The owner's answer to what a task asks."""
+
+    task_id: str
+    answer: str = Field(min_length=1, max_length=4_000, pattern=r"\S")
+    """In the person's own words, or one of the choices."""
+
+
+class WaitUntil(Message):
+    """Wait for a date before the steps that depend on this one; give `until` or `seconds`."""
+
+    until: datetime | None = None
+    """The date and time, with its offset from UTC."""
+    seconds: float | None = Field(default=None, ge=1, le=366 * 86_400)
+    """Seconds from now."""
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if (self.until is None) == (self.seconds is None):
+            raise ValueError("give `until` or `seconds`")
+        if self.until is not None and self.until.tzinfo is None:
+            raise ValueError("`until` has to state its offset from UTC, as in 2026-05-04T08:00:00+02:00")
+        return self
+
+
+class Waited(Message):
+    """A date has come."""
+
+    until: datetime
+
+
+class AskPerson(Message):
+    """Ask the task's owner, and go on with the answer."""
+
+    question: str = Field(min_length=1, max_length=2_000, pattern=r"\S")
+    choices: tuple[Annotated[str, Field(min_length=1, max_length=200)], ...] = Field(default=(), max_length=10)
+    """The answers to choose from; any text will do where none is listed."""
+    seconds: float = Field(default=7 * 86_400, ge=60, le=90 * 86_400)
+    """Seconds after which the task goes on without an answer."""
+
+
+class PersonAnswered(Message):
+    """What the task's owner said."""
+
+    answer: str
 
 
 class TaskRef(Message):
@@ -246,6 +324,7 @@ class Tasks(Message):
 
 TASK_GET = Rpc("orchestrator.v1.task.get", TaskRef, Task)
 TASK_LIST = Rpc("orchestrator.v1.task.list", ListTasks, Tasks)
+TASK_ANSWER = Rpc("orchestrator.v1.task.answer", AnswerTask, Task)
 TASK_CANCEL = Rpc("orchestrator.v1.task.cancel", TaskRef, Task)
 
 

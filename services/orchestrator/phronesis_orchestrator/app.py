@@ -37,7 +37,7 @@ from .sessions.store import PostgresCalendars
 from .settings import ModelSettings, OrchestratorSettings
 from .tasks.background import Background, TaskQueries, serve_tasks
 from .tasks.schedules import PostgresSchedules, serve_schedules
-from .tasks.store import PostgresTasks, RememberedStrategies
+from .tasks.store import PostgresTasks, PostgresWaits, RememberedStrategies
 from .traces.handlers import TraceHandlers, build_replay_runner, serve_traces
 from .traces.store import PostgresTraces
 from .turns.handlers import TurnHandlers
@@ -61,6 +61,7 @@ class Stores:
     traces: PostgresTraces
     tasks: TaskQueries
     schedules: PostgresSchedules
+    waits: PostgresWaits
     calendars: Calendars
     servers: Servers
     unlearnt: Unlearnt
@@ -79,6 +80,7 @@ def open_stores(database: Database) -> Stores:
         traces=PostgresTraces(database),
         tasks=PostgresTasks(database),
         schedules=PostgresSchedules(database),
+        waits=PostgresWaits(database),
         calendars=PostgresCalendars(database),
         servers=PostgresServers(database),
         unlearnt=PostgresUnlearnt(database),
@@ -133,7 +135,7 @@ async def build(
         load_policy=policies.load,
         cognition=cognition,
         vocabularies=vocabularies,
-        background=Background(stores.tasks, RememberedStrategies(neighbours)),
+        background=Background(stores.tasks, RememberedStrategies(neighbours), stores.waits),
     )
     worker = Worker(bus, turns, TurnRunner(services).run, settings.slots, settings.lease, settings.task_slots)
 
@@ -171,8 +173,8 @@ async def build(
     forgetter = await serve_forgetting(bus, stores.database, relay.wake, cancelled, cognition.pasts.drop)
     neighbours.inside(PREVIEW_SOURCE, forgetter.preview)
     neighbours.inside(FORGET_SOURCE, forgetter.forget)
-    await serve_tasks(bus, stores.tasks, handlers)
-    await serve_schedules(bus, stores.schedules, neighbours, settings.expiry, settings.open_turns, resumed)
+    await serve_tasks(bus, stores.tasks, handlers, stores.waits, resumed)
+    await serve_schedules(bus, stores.schedules, stores.waits, neighbours, settings.expiry, settings.open_turns, resumed)
     await serve_approvals(bus, stores.approvals, resumed)
     await serve_policies(bus, stores.policies, policies, relay.wake)
     await serve_ledger(bus, stores.ledger, budgets, relay.wake)

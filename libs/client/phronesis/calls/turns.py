@@ -22,7 +22,7 @@ from phronesis_contracts.approvals import (
 from phronesis_contracts.deletions import Deletion
 from phronesis_contracts.media import MAX_UPLOAD, Media
 from phronesis_contracts.orchestrator import Conversation, ConversationPage, Reply, TaskBudget, Turn, TurnStatus
-from phronesis_contracts.tasks import DEFAULT_AGENT, AddSchedule, ChangeSchedule, Schedule, SubmitTask, Task
+from phronesis_contracts.tasks import DEFAULT_AGENT, AddSchedule, AnswerTask, ChangeSchedule, Schedule, SubmitTask, Task
 
 from ..models import Accepted, Trace
 from ..request import Request, listed, parse_list, path_segment, validate_message
@@ -322,6 +322,23 @@ def list_tasks(status: TurnStatus | None = None, limit: int = 20) -> Request[tup
     """The caller's tasks, newest first, without their reports."""
     params = {"limit": limit, "status": status}
     return Request("GET", "/api/v1/tasks", parse_list(Task, "tasks"), params=params, reads=True)
+
+
+def answer_task(task_id: str, answer: str, idempotency_key: str | None = None) -> Request[Task]:
+    """Answer what a task asks, and let it go on.
+
+    Args:
+        task_id: the task.
+        answer: in the person's own words, or one of the choices.
+        idempotency_key: the same key with the same answer is taken once; one is made when absent.
+
+    Raises:
+        ServiceError: with the code `task.not_waiting` where the task asks nothing.
+        BadRequest: it is none of the choices.
+    """
+    fields = validate_message(AnswerTask, {"task_id": task_id, "answer": answer})
+    path, key = f"/api/v1/tasks/{path_segment(task_id, 'task_id')}/answer", idempotency_key or uuid4().hex
+    return Request("POST", path, Task.model_validate, json={"answer": fields.answer}, key=key)
 
 
 def cancel_task(task_id: str) -> Request[Task]:

@@ -56,6 +56,13 @@ def cancel(stack: Stack, task: Id) -> None:
 
 
 @app.stack_command()
+def answer(stack: Stack, task: Id, text: Annotated[str, typer.Argument(help="Your answer, or one of the choices.")]) -> None:
+    """Answer what a task asks; it goes on with that."""
+    with stack.client() as client:
+        stack.show(client.tasks.answer(task, text), _print)
+
+
+@app.stack_command()
 def watch(stack: Stack, task: Id) -> None:
     """Watch a task until it ends."""
     with stack.client() as client:
@@ -157,6 +164,11 @@ def _line(event: TurnEvent) -> str:
             return f"  {detail.get('step')}: {detail.get('state')}"
         case "plan_adjusted":
             return f"plan adjusted: {len(detail.get('steps', ()))} steps are left"
+    if event.kind == "waiting" and detail.get("for") == "date":
+        return f"waiting until {detail.get('until')}"
+    if event.kind == "waiting" and detail.get("for") == "person":
+        choices = f" ({', '.join(detail['choices'])})" if detail.get("choices") else ""
+        return f"it asks you: {detail.get('question')}{choices}: phronesis tasks answer {event.data.get('turn_id')} ANSWER"
     if event.kind == "waiting":
         return f"waiting for you ({detail.get('reason')}): phronesis approvals show {detail.get('approval_id')}"
     return ""
@@ -185,6 +197,12 @@ def _print(task: Task) -> None:
         output.out(f"score     {progress.score:.2f}")
     if progress.stopped:
         output.out(f"stopped   {progress.stopped.detail}")
+    if task.waiting and task.waiting.kind == "person":
+        choices = f" ({', '.join(task.waiting.choices)})" if task.waiting.choices else ""
+        output.out(f"asks      {task.waiting.question}{choices}")
+        output.out(f"answer    phronesis tasks answer {task.task_id} ANSWER, until {task.waiting.until:%Y-%m-%d %H:%M} UTC")
+    elif task.waiting:
+        output.out(f"waits     until {task.waiting.until:%Y-%m-%d %H:%M} UTC")
     for effect in progress.effects:
         known = "did" if effect.state == "done" else "may have done"
         output.out(f"{known:<9} {effect.description} ({effect.tool})")

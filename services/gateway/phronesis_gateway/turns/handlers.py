@@ -35,10 +35,12 @@ from phronesis_contracts.tasks import (
     SCHEDULE_GET,
     SCHEDULE_LIST,
     SCHEDULE_REMOVE,
+    TASK_ANSWER,
     TASK_CANCEL,
     TASK_GET,
     TASK_LIST,
     AddSchedule,
+    AnswerTask,
     ChangeSchedule,
     ListSchedules,
     ListTasks,
@@ -358,6 +360,13 @@ class TaskGiven(Given):
     """Whether it ends with its plan: nothing is done, saved or learnt; model calls are paid for."""
 
 
+class AnswerGiven(Given):
+    """The answer to what a task asks."""
+
+    answer: str = Field(min_length=1, max_length=4_000, pattern=r"\S")
+    """In your own words, or one of the choices."""
+
+
 def tasks_router(
     authenticator: Authenticator, bus: Bus, turns: TurnService, watch: Watch[TurnProgress], streams: OpenStreams, seconds: float
 ) -> APIRouter:
@@ -406,6 +415,15 @@ def tasks_router(
         What runs of it is stopped. One that has ended answers 409.
         """
         return json_response(await ask(bus, who, TASK_CANCEL, TaskRef(task_id=id)))
+
+    @keyed_routes.post(TASKS + "/{id}/answer", responses=route_responses(Task) | refusals(409))
+    async def answer_task(id: TaskId, given: AnswerGiven, who: Caller, key: IdempotencyKey) -> Response:
+        """Answer what a task asks.
+
+        The task goes on. One that asks nothing answers 409.
+        """
+        answer = AnswerTask(task_id=id, answer=given.answer)
+        return json_response(await ask(bus, who, TASK_ANSWER, answer, key=scope_idempotency_key(who, key)))
 
     @routes.get(TASKS + "/{id}/events", status_code=200, response_class=EventStream, responses=_TASK_EVENTS)
     async def watch_task(

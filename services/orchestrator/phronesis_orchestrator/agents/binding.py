@@ -85,6 +85,13 @@ class Origins:
         answers = [message.text for message in turn.history if message.role != "user"]
         self.read([*labels, *([Label(kind=OriginKind.CLIENT)] if theirs else [])], turn.profile, turn.media_text, answers)
 
+    def hear(self, text: str) -> None:
+        """Take over what the user says while the turn is under way; what they want called is asked anew from then on."""
+        self.said = f"{text}\n{self.said}"[:_SAID]
+        self.wishes.clear()
+        if self.turn is not None:
+            self.turn = replace(self.turn, user_text=f"{self.turn.user_text}\n{text}")
+
     def read(self, labels: Iterable[Label], *values: Any) -> None:
         """Note what was read. `values`: messages, JSON, or texts."""
         came = tuple(labels)

@@ -222,12 +222,36 @@ class ApprovalAnswer:
     note: str
 
 
-class Waiting(Exception):
-    """The turn goes no further without a person: the attempt ends, and the turn waits on disk. It is no failure."""
+class Paused(Exception):
+    """The turn goes no further for now: the attempt ends, and the turn waits on disk. It is no failure."""
+
+    patience = 0
+    """Of several the one with the least is waited for first."""
+
+    async def begin(self, approvals: ApprovalWaits, claim: Claim) -> None:
+        """Write down what is waited for and let the turn wait, in one transaction. Raises `LostClaim`."""
+        raise NotImplementedError
+
+    @property
+    def detail(self) -> dict[str, Any]:
+        """What it waits for, as the line of progress tells it."""
+        raise NotImplementedError
+
+
+class Waiting(Paused):
+    """The turn goes no further without a person's approval."""
 
     def __init__(self, asked: ApprovalRequest) -> None:
         super().__init__(asked.approval_id)
         self.asked = asked
+
+    async def begin(self, approvals: ApprovalWaits, claim: Claim) -> None:
+        await approvals.wait(claim, self.asked)
+
+    @property
+    def detail(self) -> dict[str, Any]:
+        verdict = self.asked.verdict
+        return {"approval_id": self.asked.approval_id, "tool": verdict.tool, "reason": verdict.reason}
 
     @property
     def approval_id(self) -> str:
@@ -308,13 +332,11 @@ def call_digest(tool: str, request: Message) -> str:
 
 
 async def pause_turn(
-    turns: ApprovalWaits, show: Callable[[Principal, TurnProgress], Awaitable[None]], claim: Claim, waiting: Waiting
+    turns: ApprovalWaits, show: Callable[[Principal, TurnProgress], Awaitable[None]], claim: Claim, paused: Paused
 ) -> None:
     """Let a turn wait on disk, and show what it waits for. Raises `LostClaim`."""
-    question = waiting.asked
-    await turns.wait(claim, question)
-    detail = {"approval_id": question.approval_id, "tool": question.verdict.tool, "reason": question.verdict.reason}
-    line = TurnProgress(turn_id=claim.turn_id, kind="waiting", conversation_id=claim.conversation_id, detail=detail)
+    await paused.begin(turns, claim)
+    line = TurnProgress(turn_id=claim.turn_id, kind="waiting", conversation_id=claim.conversation_id, detail=paused.detail)
     await show(claim.who, line)
 
 

@@ -66,7 +66,7 @@ UPDATE approvals SET status = $5, answered_at = now(), answered_by = $6, note = 
 WHERE {_OF_CALLER} AND status = 'pending' AND expires_at > now() RETURNING *
 """  # noqa: S608
 # Its old place was given up: where others were accepted behind it, it goes on behind them.
-_RESUME = """
+RESUME = """
 WITH place AS (
     UPDATE conversations SET next_turn = next_turn + 1, moved = moved + 1 FROM turns
     WHERE turns.id = $1 AND turns.status = 'waiting' AND conversations.id = turns.conversation_id
@@ -202,7 +202,7 @@ class PostgresApprovals:
             row = await connection.fetchrow(_ANSWER, *_read_caller(who, id), status, who.user, answer.note, scope)
             if row is None:
                 return _repeat_answer(await _find_approval(connection, who, id), who, status, scope)
-            await connection.execute(_RESUME, row["turn_id"], row["expires_at"])
+            await connection.execute(RESUME, row["turn_id"], row["expires_at"])
             details = {
                 **{"approval_id": str(id), "turn_id": str(row["turn_id"]), "tool": row["tool"]},
                 **{"decision": answer.decision, "scope": scope},
@@ -244,7 +244,7 @@ class PostgresApprovals:
             rows = await connection.fetch(_EXPIRE, due) if due else []
             # Two copies that look at once take the conversations in one order.
             for row in sorted(rows, key=lambda row: str(row["conversation_id"])):
-                await connection.execute(_RESUME, row["turn_id"], row["expires_at"])
+                await connection.execute(RESUME, row["turn_id"], row["expires_at"])
                 who = Principal.model_validate(await connection.fetchval(_PRINCIPAL, row["turn_id"]))
                 details = {"approval_id": str(row["id"]), "turn_id": str(row["turn_id"]), "tool": row["tool"]}
                 entry = audit_entry(who, "approval.expire", details, code=ApprovalExpired.code)

@@ -104,6 +104,7 @@ _OF_USER = {
     "traces": "traces WHERE tenant = $1 AND user_id = $2",
     "tasks": "task_states WHERE turn_id IN (SELECT id FROM turns WHERE tenant = $1 AND user_id = $2)",
     "task_templates": "task_templates WHERE tenant = $1 AND user_id = $2",
+    "waits": "task_waits WHERE tenant = $1 AND user_id = $2",
     "schedules": "schedules WHERE tenant = $1 AND user_id = $2",
     "approvals": "approvals WHERE tenant = $1 AND user_id = $2",
     "grants": "approval_grants WHERE tenant = $1 AND user_id = $2",

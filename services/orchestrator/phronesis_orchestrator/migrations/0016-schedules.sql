@@ -31,3 +31,32 @@ CREATE POLICY of_the_tenant ON schedules USING (
     tenant = (SELECT nullif(current_setting('phronesis.tenant', true), ''))
     OR (SELECT current_setting('phronesis.tenant', true)) = '*'
 );
+
+-- What background tasks wait for without a slot: a date, or their owner's answer.
+CREATE TABLE task_waits (
+    id uuid PRIMARY KEY,
+    tenant text NOT NULL,
+    user_id text NOT NULL,
+    turn_id uuid NOT NULL REFERENCES turns (id) ON DELETE CASCADE,
+    step text NOT NULL,
+    kind text NOT NULL,
+    question text NOT NULL DEFAULT '',
+    choices text[] NOT NULL DEFAULT '{}',
+    due_at timestamptz NOT NULL,
+    status text NOT NULL DEFAULT 'pending',
+    answer text,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    ended_at timestamptz,
+    UNIQUE (turn_id, step)
+);
+-- A task waits for one thing at a time.
+CREATE UNIQUE INDEX task_waits_pending ON task_waits (turn_id) WHERE status = 'pending';
+CREATE INDEX task_waits_due ON task_waits (due_at) WHERE status = 'pending';
+CREATE INDEX task_waits_of_user ON task_waits (tenant, user_id);
+ALTER TABLE task_waits ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY of_the_tenant ON task_waits USING (
+    tenant = (SELECT nullif(current_setting('phronesis.tenant', true), ''))
+    OR (SELECT current_setting('phronesis.tenant', true)) = '*'
+);
+CREATE POLICY on_own_parent ON task_waits AS RESTRICTIVE USING (true)
+    WITH CHECK ((SELECT true FROM turns WHERE turns.id = task_waits.turn_id));

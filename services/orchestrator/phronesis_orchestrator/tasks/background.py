@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, Protocol
 
 from pydantic import TypeAdapter
 from pydantic_core import to_jsonable_python
 
 from phronesis_bus import Bus, Call, serve
-from phronesis_contracts import Effect, Label, Message, OriginKind, Principal, Risk, Tool, merge_labels
+from phronesis_contracts import Effect, Forbidden, Label, Message, OriginKind, Principal, Risk, Rpc, Tool, merge_labels
 from phronesis_contracts.answers import Analysis, AnswerData, MemoryProcess
 from phronesis_contracts.approvals import Ruling
 from phronesis_contracts.constitution.insight import CONTRADICTIONS_TOOL
@@ -22,16 +22,22 @@ from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.memory import RECALL_TOOL, REMEMBER_TOOL
 from phronesis_contracts.orchestrator import TaskBudget, Turn, TurnRef
 from phronesis_contracts.tasks import (
+    TASK_ANSWER,
     TASK_CANCEL,
     TASK_GET,
     TASK_LIST,
+    AnswerTask,
+    AskPerson,
     ListTasks,
     NoPlan,
+    PersonAnswered,
     PlannedCall,
     Task,
     TaskRef,
     TaskReport,
     Tasks,
+    Waited,
+    WaitUntil,
 )
 from phronesis_contracts.tools import legal_name, schema_of_input
 from phronesis_contracts.twin import FIND_ENTITIES_TOOL, SURVEY_TOOL
@@ -42,9 +48,10 @@ from ..agents.counsel.tools import list_offered_tools, reach_outside_tools, rend
 from ..agents.executor import ExecutedCall, ToolExecutor, problem_result, risk_table
 from ..agents.loops import LoopAnswer
 from ..agents.tools import Admitted, BadArguments, Gate, NotAdmitted, Toolbox, may_use
-from ..approvals.policy import Verdict
+from ..approvals.policy import ApprovalWaits, Paused, Verdict
 from ..models.reasoner import RULES, CallResult, Inquirer, Reasoner, ToolCall, TurnContext
-from ..turns.execution import TurnRun
+from ..turns.execution import TurnRun, await_store
+from ..turns.turn import Claim
 from . import rules
 from .decisions import BudgetMeter, is_good, make_plan, validate_task
 from .ports import (
@@ -55,8 +62,10 @@ from .ports import (
     Strategies,
     Strategy,
     TaskStore,
+    TaskWaits,
     Templates,
     ToolResult,
+    WaitOrder,
     WrittenReport,
     goal_signature,
     usable_plan,
@@ -86,15 +95,52 @@ def list_task_tools(agent: AgentProfile | None, who: Principal, *, rules: bool) 
     return {tool.name: tool for tool in listed if tool.open_to(who) and (agent is None or may_use(agent, tool))}
 
 
+WAIT_TOOL = Tool(
+    "task.wait.v1",
+    "Wait for a date: steps that depend on this one are made after it. The task keeps nothing busy meanwhile.",
+    Rpc("orchestrator.v1.task.wait", WaitUntil, Waited),
+)
+ASK_TOOL = Tool(
+    "task.ask.v1",
+    "Ask the person whose task it is, and wait for the answer. Ask only what no other tool can tell.",
+    Rpc("orchestrator.v1.task.ask", AskPerson, PersonAnswered),
+)
+WAITS: Mapping[str, Tool[Any, Any]] = {tool.name: tool for tool in (WAIT_TOOL, ASK_TOOL)}
+"""What tasks wait with. These are no tools of the catalog: outside of a task there is nothing that could wait."""
+UNANSWERED = "task.unanswered"
+"""Code of a question that nobody answered in time."""
+_FURTHEST = timedelta(days=366)
+"""How far ahead a task may wait for a date."""
+
+
+class TaskPaused(Paused):
+    """The task goes no further before a date, or without its owner's answer."""
+
+    def __init__(self, waits: TaskWaits, order: WaitOrder) -> None:
+        super().__init__(order.step)
+        self._waits, self._order = waits, order
+        self.patience = 1 if order.kind == "person" else 2
+
+    async def begin(self, approvals: ApprovalWaits, claim: Claim) -> None:
+        await self._waits.begin(claim, self._order)
+
+    @property
+    def detail(self) -> dict[str, Any]:
+        order = self._order
+        asked = {"question": order.question, "choices": list(order.choices)} if order.kind == "person" else {}
+        return {"for": order.kind, "until": order.due.isoformat(), **asked}
+
+
 class TaskCaller:
     """Calls tools for one task.
 
     Args:
         tools: those at hand, by name. The report is saved by `remember`, which stands beside them.
+        waits: where it can wait; it cannot where it is `None`.
     """
 
-    def __init__(self, running: TurnRun, tools: dict[str, Tool[Any, Any]]) -> None:
-        self._running = running
+    def __init__(self, running: TurnRun, tools: dict[str, Tool[Any, Any]], waits: TaskWaits | None = None) -> None:
+        self._running, self._waits = running, waits
         self._plan = tuple(tools)
         self._table = risk_table(tools.values())
         mine = {REMEMBER_TOOL.name: REMEMBER_TOOL} if REMEMBER_TOOL.open_to(running.claim.who) else {}
@@ -111,10 +157,44 @@ class TaskCaller:
         return executor.foresee(ToolCall(name=legal_name(name), arguments=json.dumps(arguments)))
 
     async def call(self, step: str, name: str, arguments: dict[str, Any], *, ours: bool = False) -> ToolResult:
+        if self._waits is not None and (tool := _find_wait(name)) is not None:
+            return await self._wait(self._waits, step, tool, arguments)
         manner = _TaskHooks(self._running)
         executor = ToolExecutor(self._running, self._box, _TaskGate(self._box, self._running.claim.who), manner, self._table)
         made = await executor.call(step, ToolCall(name=legal_name(name), arguments=json.dumps(arguments)), ours=ours)
         return ToolResult(made.called.ok, made.result.text, manner.answer, made.called.code, (name,))
+
+    async def _wait(self, waits: TaskWaits, step: str, tool: Tool[Any, Any], arguments: dict[str, Any]) -> ToolResult:
+        """What was waited for. Raises `TaskPaused`: it has to be waited for first."""
+        try:
+            request = self._box.arguments(legal_name(tool.name), json.dumps(arguments), self._running.claim.who)
+        except BadArguments as error:
+            return ToolResult(False, str(error)[:500], code="bad_arguments", tools=(tool.name,))
+        ended = await await_store(waits.found(self._running.claim, step))
+        if isinstance(request, AskPerson):
+            if ended is None:
+                due = datetime.now(UTC) + timedelta(seconds=request.seconds)
+                raise TaskPaused(waits, WaitOrder(step, "person", due, request.question, request.choices))
+            if ended.answer is None:
+                return ToolResult(False, "nobody answered in time", code=UNANSWERED, tools=(tool.name,))
+            # A choice may have been put into words by a text that the task read: then to choose it gives it no more weight.
+            if not (request.choices and self._running.origins.untrusted):
+                self._running.origins.hear(ended.answer)
+            said = PersonAnswered(answer=ended.answer)
+            return ToolResult(True, render_answer(said), said.model_dump(mode="json"), tools=(tool.name,))
+        assert isinstance(request, WaitUntil)
+        now = datetime.now(UTC)
+        until = request.until or now + timedelta(seconds=request.seconds or 0)
+        if ended is None and until > now + _FURTHEST:
+            return ToolResult(False, "a task waits for a year at most", code="bad_arguments", tools=(tool.name,))
+        if ended is None and until > now:
+            raise TaskPaused(waits, WaitOrder(step, "date", until))
+        came = Waited(until=ended.due if ended is not None else until)
+        return ToolResult(True, render_answer(came), came.model_dump(mode="json"), tools=(tool.name,))
+
+
+def _find_wait(name: str) -> Tool[Any, Any] | None:
+    return next((tool for tool in WAITS.values() if name in (tool.name, legal_name(tool.name))), None)
 
 
 class _TaskGate(Gate):
@@ -221,6 +301,8 @@ class Background:
 
     store: TaskStore
     strategies: Strategies
+    waits: TaskWaits | None = None
+    """`None` where tasks cannot wait."""
 
     async def run(self, running: TurnRun, reasoner: Reasoner, turn: TurnContext) -> LoopAnswer:
         """Work on the goal of a turn.
@@ -234,6 +316,8 @@ class Background:
         tools = list_task_tools(turn.agent, running.claim.who, rules=not can_plan(reasoner, turn))
         if turn.agent is not None and can_plan(reasoner, turn):
             tools |= await reach_outside_tools(running, turn.agent)
+        if self.waits is not None:
+            tools |= WAITS
         return await _TaskRun(self, running, reasoner, turn, tools).answered()
 
 
@@ -250,7 +334,7 @@ class _TaskRun:
         self._planner = reasoner if isinstance(reasoner, Planner) and can_plan(reasoner, turn) else None
         self._name = reasoner.name if self._planner is not None else RULES.name
         self._tools = tools
-        self._caller = TaskCaller(running, tools)
+        self._caller = TaskCaller(running, tools, parts.waits)
         box = Toolbox({legal_name(name): tool for name, tool in tools.items()}, (), schema_of_input)
         self._offered: tuple[dict[str, Any], ...] = box.definitions()
         self._board = ProgressBoard(running, parts.store)
@@ -294,7 +378,9 @@ class _TaskRun:
 
         begun = await self._running.steps.called("task.begun", "task.begun", now)
         budget = order.budget if order is not None else TaskBudget()
-        return BudgetMeter(budget, self._running.steps, datetime.fromisoformat(begun["at"]))
+        waits = self._parts.waits
+        waited = await await_store(waits.waited(self._running.claim)) if waits is not None else 0.0
+        return BudgetMeter(budget, self._running.steps, datetime.fromisoformat(begun["at"]), waited=waited)
 
     async def _known(self) -> GoalKnowledge:
         parts, running, turn = self._parts, self._running, self._turn
@@ -380,6 +466,8 @@ def foresee_step(caller: TaskCaller, step: Step) -> PlannedCall:
     if step.tool is None:
         open_end = call.question is None
         return call.model_copy(update={"approval": "maybe", "reason": "a model chooses its calls"}) if open_end else call
+    if step.tool in WAITS:
+        return call.model_copy(update={"reason": "the task waits, and keeps nothing busy"})
     verdict = caller.foresee(step.tool, step.arguments)
     approval: Literal["no", "maybe", "yes", "refused"] = "no"
     if verdict.ruling is Ruling.REFUSE:
@@ -424,12 +512,22 @@ class Canceller(Protocol):
         """Cancel a turn. Raises `NotFound`, `TurnEnded`."""
 
 
-class TaskHandlers:
-    """The handlers of tasks. `turns`: cancels the turn of a task, and stops it where it runs."""
+class Answers(Protocol):
+    async def answer(self, call: Call, request: AnswerTask) -> TaskRef:
+        """Take the owner's answer to what a task asks. Raises `NotFound`, `NotWaiting`, `BadRequest`."""
 
-    def __init__(self, tasks: TaskQueries, turns: Canceller) -> None:
-        self._tasks = tasks
-        self._turns = turns
+
+class TaskHandlers:
+    """The handlers of tasks.
+
+    Args:
+        turns: cancels the turn of a task, and stops it where it runs.
+        answers: takes what tasks asked.
+        resumed: called when a task goes on, to wake a worker.
+    """
+
+    def __init__(self, tasks: TaskQueries, turns: Canceller, answers: Answers, resumed: Callable[[], None]) -> None:
+        self._tasks, self._turns, self._answers, self._resumed = tasks, turns, answers, resumed
 
     async def get(self, call: Call, request: TaskRef) -> Task:
         return await self._tasks.get(call.who, request.task_id)
@@ -442,9 +540,18 @@ class TaskHandlers:
         await self._turns.cancel(call, TurnRef(turn_id=request.task_id))
         return await self._tasks.get(call.who, request.task_id)
 
+    async def answer(self, call: Call, request: AnswerTask) -> Task:
+        """Answer what a task asks: it goes on. Raises `NotFound`, `NotWaiting`, `BadRequest`, `Forbidden`."""
+        if call.who.inbox is not None:
+            raise Forbidden("a task asks a person, and no system on the bus")
+        await self._answers.answer(call, request)
+        self._resumed()
+        return await self._tasks.get(call.who, request.task_id)
 
-async def serve_tasks(bus: Bus, tasks: TaskQueries, turns: Canceller) -> None:
-    handlers = TaskHandlers(tasks, turns)
+
+async def serve_tasks(bus: Bus, tasks: TaskQueries, turns: Canceller, answers: Answers, resumed: Callable[[], None]) -> None:
+    handlers = TaskHandlers(tasks, turns, answers, resumed)
+    await serve(bus, TASK_ANSWER, handlers.answer)
     await serve(bus, TASK_GET, handlers.get)
     await serve(bus, TASK_LIST, handlers.list)
     await serve(bus, TASK_CANCEL, handlers.cancel)

@@ -51,10 +51,12 @@ class BudgetMeter:
     now: Callable[[], datetime] = field(default=_now)
     calls: int = 0
     """Tool calls that were made, over all attempts."""
+    waited: float = 0.0
+    """Seconds for which the task waited for a person or a date, which are not counted."""
 
     @property
     def left(self) -> float:
-        return self.budget.seconds - (self.now() - self.begun).total_seconds()
+        return self.budget.seconds + self.waited - (self.now() - self.begun).total_seconds()
 
     def over(self) -> Problem | None:
         """The limit that is reached; `None` while there is room for a step."""

@@ -6,8 +6,9 @@ import hashlib
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from graphlib import CycleError, TopologicalSorter
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from pydantic import Field, field_validator
 
@@ -334,3 +335,35 @@ class TaskStates(Protocol):
 
 class TaskStore(Templates, TaskStates, Protocol):
     """Both."""
+
+
+@dataclass(frozen=True)
+class WaitOrder:
+    """What a task is to wait for. `due`: the date, or when the question runs out."""
+
+    step: str
+    kind: Literal["date", "person"]
+    due: datetime
+    question: str = ""
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class EndedWait:
+    """A wait that is over. `answer`: what the person said; `None` where the time came, or nobody answered."""
+
+    due: datetime
+    answer: str | None
+
+
+class TaskWaits(Protocol):
+    """Where tasks wait without a slot."""
+
+    async def found(self, claim: Claim, step: str) -> EndedWait | None:
+        """How the wait of a step ended; `None` where it did not begin yet."""
+
+    async def begin(self, claim: Claim, wait: WaitOrder) -> None:
+        """Write down what is waited for and let the turn wait, in one transaction. Raises `LostClaim`."""
+
+    async def waited(self, claim: Claim) -> float:
+        """Seconds for which the task has waited for dates and for people."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +15,7 @@ from phronesis_contracts import ServiceError
 from phronesis_contracts.orchestrator import Problem
 from phronesis_contracts.tasks import StepState, TaskState, TaskStep
 
-from ..approvals.policy import Waiting
+from ..approvals.policy import Paused
 from ..models.prompts import new_mark
 from ..models.reasoner import CallResult, Inquirer, Inquiry, Move, TurnContext
 from ..turns.execution import Steps, TurnRun
@@ -94,6 +95,10 @@ def _ended_step(result: StepResult) -> TaskStep:
     skipped = outcome.code in SKIPS
     state = StepState.DONE if outcome.ok else StepState.SKIPPED if skipped else StepState.FAILED
     return _planned_step(result.step).model_copy(update={"state": state, "code": outcome.code, "ms": result.ms})
+
+
+def _no_wait(errors: Sequence[BaseException]) -> BaseException:
+    return next(one for one in errors if not isinstance(one, Paused))
 
 
 NEEDED = "task.needed_failed"
@@ -229,8 +234,9 @@ class TaskRunner:
         admitted = [(step, self._unmade(step, well)) for step in wave]
         made = await asyncio.gather(*(self._step(step, refusal) for step, refusal in admitted), return_exceptions=True)
         if errors := [one for one in made if isinstance(one, BaseException)]:
-            # The claim or the journal is gone, or the task waits for a person: what the others gave is journalled.
-            raise next((one for one in errors if not isinstance(one, Waiting)), errors[0])
+            # The claim or the journal is gone, or the task waits: what the others gave is journalled.
+            waits = [one for one in errors if isinstance(one, Paused)]
+            raise min(waits, key=lambda one: one.patience) if len(waits) == len(errors) else _no_wait(errors)
         await self._board.wave_ended(number)
         return [one for one in made if isinstance(one, StepResult)]
 

@@ -1,4 +1,7 @@
-"""Schedules: goals that are worked on at the times of a cron expression, by whichever copy of the service looks first."""
+"""Schedules: goals that are worked on at the times of a cron expression, by whichever copy of the service looks first.
+
+The same look lets tasks go on that have waited for a date, or in vain for an answer.
+"""
 
 from __future__ import annotations
 
@@ -39,6 +42,7 @@ from phronesis_postgres import EVERY_TENANT, Connection, Database, write_news, w
 from ..turns.ports import Neighbours
 from ..turns.store import accept_turn
 from ..turns.turn import NewTurn, check_task_order, expiry_seconds, hash_request, parse_uuid, problem_from_error
+from .store import PostgresWaits
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +55,8 @@ SHOWN = 3
 """Times ahead that are shown."""
 _POSTPONED = 30.0
 """Seconds until a schedule whose run could not be started is looked at again."""
+_BATCH = 100
+"""Tasks that one look lets go on."""
 _COUNTED = 1_000
 """Times that are counted as missed at most."""
 _CHECKED, _CHECKED_DAYS = 600, 2_200
@@ -367,12 +373,13 @@ def _refuse_outsiders(call: Call) -> None:
 async def serve_schedules(
     bus: Bus,
     schedules: PostgresSchedules,
+    waits: PostgresWaits,
     neighbours: Neighbours,
     expiry: float,
     open_turns: int,
     started: Callable[[], None],
 ) -> None:
-    """Wire them to the bus, and start what is due.
+    """Wire them to the bus, start what is due, and let tasks go on whose waits are over.
 
     Args:
         expiry: seconds that a turn may wait before it fails.
@@ -390,7 +397,7 @@ async def serve_schedules(
         while True:
             found = False
             try:
-                found = await schedules.start_due(expiry, open_turns)
+                found = bool(await waits.end_due(_BATCH)) | await schedules.start_due(expiry, open_turns)
             except ServiceError as error:
                 log.warning("schedules could not be looked through: %s", error.code)
             except Exception:

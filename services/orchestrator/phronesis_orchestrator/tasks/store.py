@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
 from typing import Literal
-from uuid import UUID
+from uuid import UUID, uuid5
 
 import asyncpg
 
-from phronesis_contracts import Label, NotFound, Principal, Risk, ServiceError
+from phronesis_bus import Call, audit_entry
+from phronesis_contracts import BadRequest, Label, NotFound, Principal, Risk, ServiceError
 from phronesis_contracts.catalog import TOOLS
 from phronesis_contracts.episodes import (
     MAX_APPROACH,
@@ -23,21 +25,27 @@ from phronesis_contracts.episodes import (
 )
 from phronesis_contracts.orchestrator import SubmitTurn, TaskBudget, TurnStatus
 from phronesis_contracts.outside import OutcomeUnknown
+from phronesis_contracts.service import AUDITED
 from phronesis_contracts.tasks import (
+    AnswerTask,
     ListTasks,
+    NotWaiting,
     StepState,
     Task,
     TaskCancelled,
     TaskEffect,
+    TaskRef,
     Tasks,
     TaskState,
     TaskStep,
+    TaskWait,
 )
-from phronesis_postgres import Database
+from phronesis_postgres import EVERY_TENANT, Connection, Database, write_news, write_once
 
+from ..approvals.store import RESUME
 from ..turns.ports import Neighbours
 from ..turns.turn import Claim, LostClaim, parse_uuid, problem_from_error
-from .ports import Plan, Strategy
+from .ports import EndedWait, Plan, Strategy, WaitOrder
 from .report import DOCUMENT
 
 _MINE = "SELECT id FROM turns WHERE id = $1 AND fence = $2 AND status = 'running' AND lease_until > now()"
@@ -80,6 +88,10 @@ class PostgresTasks:
             if row is None:
                 raise NotFound("no such task")
             task = _task_from_row(row)
+            if task.status is TurnStatus.WAITING and (wait := await connection.fetchrow(_PENDING, row["id"])):
+                shown = {"question": wait["question"], "choices": tuple(wait["choices"])}
+                waits = TaskWait(kind=wait["kind"], until=wait["due_at"], since=wait["created_at"], **shown)
+                task = task.model_copy(update={"waiting": waits})
             if not task.status.ended:
                 return task
             made = await connection.fetch(_MADE, row["id"], DOCUMENT)
@@ -217,6 +229,111 @@ def _listed(effects: Iterable[TaskEffect]) -> str:
 
 def _without_report(task: Task) -> Task:
     return task.model_copy(update={"progress": task.progress.model_copy(update={"report": None, "calls": ()})})
+
+
+_WAITS = UUID("3f1c6f5e-8a67-5d0b-9a1d-2b8f4f7d9c60")
+LEFT = timedelta(seconds=60)
+"""Time that a task has at least from the end of its wait on, however late it began to wait."""
+_BEGIN_WAIT = """
+WITH mine AS (
+    UPDATE turns SET status = 'waiting', lease_until = NULL, worker = NULL, idle_claims = 0,
+        expires_at = $8::timestamptz + greatest(expires_at - now(), $9::interval)
+    WHERE id = $1 AND fence = $2 AND status = 'running' AND lease_until > now() RETURNING id, tenant, user_id
+)
+INSERT INTO task_waits (id, turn_id, tenant, user_id, step, kind, question, choices, due_at)
+SELECT $3, id, tenant, user_id, $4, $5, $6, $7::text[], $8 FROM mine RETURNING true
+"""
+_OPEN_TASK = "SELECT id FROM turns WHERE tenant = $1 AND user_id = $2 AND id = $3 AND background AND NOT erased FOR UPDATE"
+_PENDING = "SELECT * FROM task_waits WHERE turn_id = $1 AND status = 'pending'"
+_ANSWER = "UPDATE task_waits SET status = 'answered', answer = $2, ended_at = now() WHERE id = $1"
+# Turns first, as everywhere; one that somebody else holds at the moment is answered, cancelled or deleted.
+_DUE = """
+SELECT turns.id FROM turns JOIN task_waits ON task_waits.turn_id = turns.id
+WHERE task_waits.status = 'pending' AND due_at <= now() AND turns.status = 'waiting'
+ORDER BY due_at LIMIT $1 FOR UPDATE OF turns SKIP LOCKED
+"""
+_OVER = """
+UPDATE task_waits SET status = 'over', ended_at = due_at
+WHERE turn_id = ANY($1::uuid[]) AND status = 'pending' AND due_at <= now() RETURNING turn_id, due_at
+"""
+_WAITED = """
+SELECT coalesce(extract(epoch FROM sum(ended_at - created_at)), 0)::float8 FROM (
+    SELECT created_at, ended_at FROM task_waits WHERE turn_id = $1 AND ended_at IS NOT NULL UNION ALL
+    SELECT created_at, coalesce(answered_at, expires_at) FROM approvals WHERE turn_id = $1 AND status <> 'pending'
+) AS waits
+"""
+
+
+class PostgresWaits:
+    """The table `task_waits`. See `TaskWaits`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def found(self, claim: Claim, step: str) -> EndedWait | None:
+        async with self._database.connection(claim.who.tenant) as connection:
+            row = await connection.fetchrow(
+                "SELECT * FROM task_waits WHERE turn_id = $1 AND step = $2 AND status <> 'pending'", UUID(claim.turn_id), step
+            )
+        return EndedWait(row["due_at"], row["answer"]) if row is not None else None
+
+    async def begin(self, claim: Claim, wait: WaitOrder) -> None:
+        id = uuid5(_WAITS, f"{claim.turn_id}/{wait.step}")
+        values = (wait.step, wait.kind, wait.question, list(wait.choices), wait.due, LEFT)
+        async with self._database.transaction(claim.who.tenant) as connection:
+            if not await connection.fetchval(_BEGIN_WAIT, UUID(claim.turn_id), claim.fence, id, *values):
+                raise LostClaim(claim.turn_id)
+
+    async def waited(self, claim: Claim) -> float:
+        async with self._database.connection(claim.who.tenant) as connection:
+            waited: float = await connection.fetchval(_WAITED, UUID(claim.turn_id))
+        return waited
+
+    async def answer(self, call: Call, request: AnswerTask) -> TaskRef:
+        """Take the owner's answer to what a task asks, and let it go on.
+
+        Raises:
+            NotFound: the caller has no such task.
+            NotWaiting: it asks nothing.
+            BadRequest: the answer is none of the choices.
+        """
+        who, id = call.who, parse_uuid(request.task_id, "task")
+
+        async def write(connection: Connection) -> TaskRef:
+            # Answers, the sweep, a cancellation and a deletion come one after the other by the turn's row.
+            turn = await connection.fetchval(_OPEN_TASK, who.tenant, who.user, id)
+            if turn is None:
+                raise NotFound("no such task")
+            row = await connection.fetchrow(f"{_PENDING} AND kind = 'person' AND due_at > now()", id)
+            if row is None:
+                raise NotWaiting("the task asks nothing")
+            await connection.execute(_ANSWER, row["id"], choose_answer(request.answer, row["choices"]))
+            await connection.execute(RESUME, id, row["due_at"])
+            entry = audit_entry(who, "task.answer", {"task_id": str(id), "step": row["step"]})
+            await write_news(connection, "orchestrator", who.tenant, AUDITED["orchestrator"], entry)
+            return TaskRef(task_id=str(id))
+
+        return await write_once(self._database, call, request, TaskRef, write)
+
+    async def end_due(self, limit: int) -> int:
+        """Put up to `limit` tasks whose waits are over back into the queue; how many that were."""
+        async with self._database.transaction(EVERY_TENANT) as connection:
+            due = [row["id"] for row in await connection.fetch(_DUE, limit)]
+            rows = await connection.fetch(_OVER, due) if due else []
+            for row in rows:
+                await connection.execute(RESUME, row["turn_id"], row["due_at"])
+        return len(rows)
+
+
+def choose_answer(answer: str, choices: Sequence[str]) -> str:
+    """The choice that an answer is, in the words of the choice. Raises `BadRequest` where it is none of them."""
+    said = answer.strip()
+    if not choices:
+        return said
+    found = next((choice for choice in choices if choice.strip().casefold() == said.casefold()), None)
+    if found is None:
+        raise BadRequest(f"answer with one of: {', '.join(choices)}", field="answer")
+    return found
 
 
 log = logging.getLogger(__name__)

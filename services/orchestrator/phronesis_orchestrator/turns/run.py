@@ -53,7 +53,7 @@ from ..agents.presentation import disarm_links
 from ..agents.text import focus
 from ..agents.tools import may_read
 from ..approvals.egress import is_allowed, named_hosts, normal_host
-from ..approvals.policy import ApprovalWaits, LoadPolicy, Waiting, load_default, pause_turn
+from ..approvals.policy import ApprovalWaits, LoadPolicy, Paused, load_default, pause_turn
 from ..conversations.history import Past
 from ..ledger.budgets import NO_LEDGER, Ledger
 from ..metrics import DEGRADED, TURN_SECONDS, TURNS
@@ -109,10 +109,10 @@ class TurnRunner:
         with self._span(claim) as span:
             try:
                 end = self._check_runnable(claim) or await self._attempt(claim, record)
-            except Waiting as waiting:
+            except Paused as paused:
                 assert self._services.approvals is not None, "nobody waits where nobody can be asked"
                 await self._keep_record(claim, record)
-                return await pause_turn(self._services.approvals, self._services.show, claim, waiting)
+                return await pause_turn(self._services.approvals, self._services.show, claim, paused)
             if isinstance(end, Failed):
                 span.set_attribute("error.type", end.problem.code)
             await self._keep_record(claim, record)

@@ -131,6 +131,7 @@ UPDATE turns SET status = 'cancelled', fence = fence + 1, ended_at = now(), leas
 WHERE id = $1 AND tenant = $2 AND user_id = $3 AND status IN ('queued', 'running', 'waiting') RETURNING *
 """
 _PAUSE_SCHEDULES = "UPDATE schedules SET enabled = false, paused = $2, next_at = NULL WHERE key_id = $1 AND enabled"
+_STOP_WAITING = "UPDATE task_waits SET status = 'cancelled', ended_at = now() WHERE turn_id = $1 AND status = 'pending'"
 _WITHDRAW = "UPDATE approvals SET status = 'cancelled' WHERE turn_id = $1 AND status = 'pending'"
 
 
@@ -256,6 +257,7 @@ class PostgresTurns:
                     raise NotFound("no such turn")
                 raise TurnEnded(f"the turn is {status}")
             await connection.execute(_WITHDRAW, id)
+            await connection.execute(_STOP_WAITING, id)
             turn = turn_from_row(row)
             news = TurnEndedNews(
                 turn_id=turn_id,

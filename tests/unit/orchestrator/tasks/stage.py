@@ -12,6 +12,7 @@ from phronesis_contracts import Principal, Unavailable
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.memory import Remember, Remembered, RememberedItem
 from phronesis_contracts.orchestrator import Directive, TaskBudget, TaskOrder, TurnProgress
+from phronesis_contracts.origins import Label
 from phronesis_contracts.tasks import TaskState
 from phronesis_contracts.twin import Survey, Surveyed
 from phronesis_orchestrator.agents.cognition.state import Cognition, Experience, NoExperience
@@ -193,6 +194,8 @@ class TaskStage:
     dry_run: bool = False
 
     def __post_init__(self) -> None:
+        self.waits: Any = None
+        self.labels: tuple[Label, ...] = ()
         self.store = MemoryStore(self.journal)
         self.neighbours = _Neighbours(self._surveyed)
         self.neighbours.owners["memory.v1.remember"] = self._remember
@@ -225,8 +228,8 @@ class TaskStage:
         reasoner: Reasoner = self.planner if self.planner is not None else RULES
         self.steps = steps
         self.running, running.reasoner = running, reasoner
-        running.origins.begin(turn, ())
-        return await Background(self.store, self.strategies).run(running, reasoner, turn)
+        running.origins.begin(turn, self.labels)
+        return await Background(self.store, self.strategies, self.waits).run(running, reasoner, turn)
 
     async def _surveyed(self, request: Survey) -> Surveyed:
         found = self.answers.get(request.type)
