@@ -44,7 +44,8 @@ class Desk:
         self.claim: Claim
 
     async def begin(self, *, dry_run: bool = False) -> None:
-        request = SubmitTurn(idempotency_key=uuid4().hex, text="Tidy up", agent="nova", task=TaskOrder(dry_run=dry_run))
+        goal, task = "Tidy up", TaskOrder(dry_run_of="Tidy up" if dry_run else None)
+        request = SubmitTurn(idempotency_key=uuid4().hex, text="" if dry_run else goal, agent="nova", task=task)
         id = turn_id(self.who.tenant, self.who.user, request.idempotency_key)
         await self.turns.accept(NewTurn(id, self.who, request, "f", 900.0, None, None), 100)
         self.claim = await claimed(self.turns)
@@ -152,7 +153,7 @@ async def test_a_completed_task_lists_what_it_did_and_keeps_its_steps_as_they_en
 async def test_a_dry_run_leaves_no_message_no_text_in_its_news_and_nothing_to_learn_from(database: Database) -> None:
     desk = Desk(database, someone())
     await desk.begin(dry_run=True)
-    assert (await desk.get()).dry_run
+    assert ((await desk.get()).dry_run, (await desk.get()).goal, desk.claim.request.text) == (True, "Tidy up", "Tidy up")
     end: Completed = completed(desk.claim)
     await desk.turns.end(desk.claim, end)
     id = UUID(desk.claim.turn_id)

@@ -49,8 +49,11 @@ class TaskOrder(Message):
     budget: TaskBudget = TaskBudget()
     schedule: ScheduledRun | None = None
     """The schedule that ordered it; no caller can state it."""
-    dry_run: bool = False
-    """Ends with the plan: nothing of it is done, and nothing is learnt."""
+    dry_run_of: str | None = Field(default=None, max_length=4_000)
+    """The goal of a task that ends with its plan: nothing of it is done, and nothing is learnt.
+
+    The text of the turn is then empty: a service of the version before, which knows of no dry runs, has nothing to work on.
+    """
 
 
 _TURNS = UUID("6d0a1c9e-53b7-5f0e-9b51-6b1f8e8d4a77")

@@ -168,8 +168,8 @@ class TurnService:
         """The same for a background task: a turn in a conversation of its own."""
         key = key or uuid4().hex
         id = turn_id(who.tenant, who.user, key)
-        task = TaskOrder(budget=order.budget, dry_run=order.dry_run)
-        submit = SubmitTurn(idempotency_key=key, text=order.goal, agent=order.agent, task=task)
+        task = TaskOrder(budget=order.budget, dry_run_of=order.goal if order.dry_run else None)
+        submit = SubmitTurn(idempotency_key=key, text="" if order.dry_run else order.goal, agent=order.agent, task=task)
         with self._watch.turn(who, id) as listener:
             yield await self._accepted(who, id, submit, listener)
 

@@ -44,7 +44,7 @@ from phronesis_postgres import EVERY_TENANT, Connection, Database, write_news, w
 
 from ..approvals.store import RESUME
 from ..turns.ports import Neighbours
-from ..turns.turn import Claim, LostClaim, parse_uuid, problem_from_error
+from ..turns.turn import Claim, LostClaim, parse_uuid, problem_from_error, with_goal
 from .ports import EndedWait, Plan, Strategy, WaitOrder
 from .report import DOCUMENT
 
@@ -139,7 +139,7 @@ class PostgresTasks:
 
 
 def _task_from_row(row: asyncpg.Record) -> Task:
-    request = SubmitTurn.model_validate(row["request"])
+    request = with_goal(SubmitTurn.model_validate(row["request"]))
     reply = row["reply"] or {}
     return Task(
         task_id=str(row["id"]),
@@ -154,7 +154,7 @@ def _task_from_row(row: asyncpg.Record) -> Task:
         usage=reply.get("usage"),
         problem=row["problem"],
         schedule=request.task.schedule if request.task else None,
-        dry_run=request.task.dry_run if request.task else False,
+        dry_run=request.task is not None and request.task.dry_run_of is not None,
     )
 
 

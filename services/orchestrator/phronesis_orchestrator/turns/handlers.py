@@ -19,7 +19,7 @@ from ..models.reasoner import RULES, Reasoner
 from ..settings import OrchestratorSettings
 from .ports import Neighbours, ShowProgress
 from .store import PostgresTurns
-from .turn import Accepted, NewTurn, check_task_order, expiry_seconds, hash_request, problem_from_error
+from .turn import Accepted, NewTurn, check_task_order, expiry_seconds, hash_request, problem_from_error, with_goal
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ class TurnHandlers:
         """Intake: commit the turn's row and say `accepted`, or say `refused` and why."""
         id = turn_id(call.who.tenant, call.who.user, request.idempotency_key)
         try:
-            await self._validate(call.who, request)
+            await self._validate(call.who, with_goal(request))
             accepted = await self._turns.accept(self._new_turn(id, call.who, request), self._settings.open_turns)
         except ServiceError as error:
             if isinstance(error, (Unavailable, TimedOut)) and not isinstance(error, Busy):

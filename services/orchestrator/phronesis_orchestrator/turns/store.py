@@ -38,7 +38,18 @@ from ..conversations.history import reply_for_models
 from ..ledger.usage import ChargedTurn, LedgerEntry
 from ..metrics import OLDEST, OPEN
 from ..traces.record import StoredRecord, join_records, list_memories
-from .turn import Accepted, AlreadyBegun, Claim, Completed, Failed, LostClaim, NewTurn, new_conversation_id, parse_uuid
+from .turn import (
+    Accepted,
+    AlreadyBegun,
+    Claim,
+    Completed,
+    Failed,
+    LostClaim,
+    NewTurn,
+    new_conversation_id,
+    parse_uuid,
+    with_goal,
+)
 
 _PLACE_IN_NEW = """
 INSERT INTO conversations (id, tenant, user_id, agent, next_turn) VALUES ($1, $2, $3, $4, 2)
@@ -179,7 +190,7 @@ class PostgresTurns:
                 conversation_id=str(row["conversation_id"]),
                 who=Principal.model_validate(row["principal"]),
                 agent=row["agent"],
-                request=SubmitTurn.model_validate(row["request"]),
+                request=with_goal(SubmitTurn.model_validate(row["request"])),
                 fence=row["fence"],
                 attempts=row["attempts"],
                 idle_claims=row["idle_claims"],

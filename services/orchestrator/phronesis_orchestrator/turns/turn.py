@@ -80,7 +80,7 @@ class Claim:
     @property
     def dry(self) -> bool:
         """Whether nothing is to be done, kept as said, or learnt from."""
-        return self.request.task is not None and self.request.task.dry_run
+        return self.request.task is not None and self.request.task.dry_run_of is not None
 
 
 @dataclass(frozen=True)
@@ -135,11 +135,17 @@ def expiry_seconds(request: SubmitTurn, expiry: float) -> float:
     return expiry + request.task.budget.seconds + ENDING if request.task is not None else expiry
 
 
+def with_goal(request: SubmitTurn) -> SubmitTurn:
+    """A message with its goal as the text, wherever that stands."""
+    goal = request.task.dry_run_of if request.task is not None else None
+    return request if goal is None else request.model_copy(update={"text": goal})
+
+
 def hash_request(request: SubmitTurn) -> str:
     """Hash of a message: a turn without a later field has the one that it had before there was that field."""
     later: dict[str, Any] = {name: True for name in ("task", "client") if getattr(request, name) is None}
     if request.task is not None:
-        later["task"] = {name for name in ("schedule", "dry_run") if not getattr(request.task, name)}
+        later["task"] = {name for name in ("schedule", "dry_run_of") if getattr(request.task, name) is None}
     return hashlib.sha256(request.model_dump_json(exclude=later).encode()).hexdigest()
 
 

@@ -200,7 +200,8 @@ class TaskStage:
         self.neighbours = _Neighbours(self._surveyed)
         self.neighbours.owners["memory.v1.remember"] = self._remember
         plain = claim(self.goal, agent="nova", who=self.who)
-        order = plain.request.model_copy(update={"task": TaskOrder(budget=self.budget, dry_run=self.dry_run)})
+        task = TaskOrder(budget=self.budget, dry_run_of=self.goal if self.dry_run else None)
+        order = plain.request.model_copy(update={"task": task})
         self.claim = replace(plain, request=order)
 
     @property
