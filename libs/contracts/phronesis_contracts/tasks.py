@@ -238,6 +238,7 @@ class TaskWait(Message):
     """What a task waits for, without a slot and without its budget of time running."""
 
     kind: Literal["date", "person"]
+    """Whether it waits for a date, or for its owner's answer."""
     question: str = ""
     """What its owner is asked; empty where it waits for a date."""
     choices: tuple[str, ...] = ()

@@ -360,7 +360,7 @@ class TaskGiven(Given):
     """Whether it ends with its plan: nothing is done, saved or learnt; model calls are paid for."""
 
 
-class AnswerGiven(Given):
+class TaskAnswerGiven(Given):
     """The answer to what a task asks."""
 
     answer: str = Field(min_length=1, max_length=4_000, pattern=r"\S")
@@ -417,7 +417,7 @@ def tasks_router(
         return json_response(await ask(bus, who, TASK_CANCEL, TaskRef(task_id=id)))
 
     @keyed_routes.post(TASKS + "/{id}/answer", responses=route_responses(Task) | refusals(409))
-    async def answer_task(id: TaskId, given: AnswerGiven, who: Caller, key: IdempotencyKey) -> Response:
+    async def answer_task(id: TaskId, given: TaskAnswerGiven, who: Caller, key: IdempotencyKey) -> Response:
         """Answer what a task asks.
 
         The task goes on. One that asks nothing answers 409.
