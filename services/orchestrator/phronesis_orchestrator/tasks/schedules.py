@@ -15,7 +15,6 @@ from typing import Any
 from uuid import UUID, uuid4
 from zoneinfo import ZoneInfo, available_timezones
 
-import asyncpg
 from cronsim import CronSim, CronSimError
 
 from phronesis_bus import Bus, Call, audit_entry, serve
@@ -46,6 +45,8 @@ from .store import PostgresWaits
 
 log = logging.getLogger(__name__)
 
+Row = Any
+"""A row of the table `schedules`."""
 SERVICE = "orchestrator"
 SWEEP = 1.0
 """Seconds between two looks for schedules that are due."""
@@ -239,7 +240,7 @@ class PostgresSchedules:
         return at_hand is not None
 
 
-async def _start(connection: Connection, row: asyncpg.Record, expiry: float, open_turns: int) -> None:
+async def _start(connection: Connection, row: Row, expiry: float, open_turns: int) -> None:
     now, id = row["now"], row["id"]
     who = Principal.model_validate(row["principal"])
     if row["key_revoked"]:
@@ -270,7 +271,7 @@ async def _start(connection: Connection, row: asyncpg.Record, expiry: float, ope
     await _audit(connection, who, "schedules.run", row, turn_id=turn)
 
 
-def _times_until(row: asyncpg.Record, now: datetime) -> Iterator[datetime]:
+def _times_until(row: Row, now: datetime) -> Iterator[datetime]:
     """The time that is due, and those that have passed behind it."""
     yield row["next_at"]
     for time in islice(iterate_times(row["cron"], row["time_zone"], row["next_at"]), _COUNTED):
@@ -279,13 +280,13 @@ def _times_until(row: asyncpg.Record, now: datetime) -> Iterator[datetime]:
         yield time
 
 
-async def _pause(connection: Connection, row: asyncpg.Record, who: Principal, why: ServiceError) -> None:
+async def _pause(connection: Connection, row: Row, who: Principal, why: ServiceError) -> None:
     await connection.execute(_PAUSE, row["id"], problem_from_error(why).model_dump(mode="json", exclude_none=True))
     await _audit(connection, who, "schedules.pause", row, why=why.code)
     log.warning("schedule %s is paused: %s", row["id"], why.code)
 
 
-async def _find(connection: Connection, who: Principal, id: str, *, lock: bool = False) -> asyncpg.Record:
+async def _find(connection: Connection, who: Principal, id: str, *, lock: bool = False) -> Row:
     row = await connection.fetchrow(
         f"SELECT * FROM schedules WHERE {_OF_OWNER} AND id = $3 {'FOR UPDATE' if lock else ''}",  # noqa: S608
         who.tenant,
@@ -297,12 +298,12 @@ async def _find(connection: Connection, who: Principal, id: str, *, lock: bool =
     return row
 
 
-async def _audit(connection: Connection, who: Principal, action: str, row: asyncpg.Record, **more: Any) -> None:
+async def _audit(connection: Connection, who: Principal, action: str, row: Row, **more: Any) -> None:
     details = {"schedule_id": str(row["id"]), "cron": row["cron"], "time_zone": row["time_zone"], "enabled": row["enabled"]}
     await write_news(connection, SERVICE, who.tenant, AUDITED[SERVICE], audit_entry(who, action, {**details, **more}))
 
 
-def schedule_from_row(row: asyncpg.Record, now: datetime) -> Schedule:
+def schedule_from_row(row: Row, now: datetime) -> Schedule:
     named = {name: row[name] for name in Schedule.model_fields if name in row}
     ahead: tuple[datetime, ...] = ()
     if row["enabled"] and row["next_at"] is not None:
