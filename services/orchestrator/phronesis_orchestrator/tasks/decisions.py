@@ -219,7 +219,7 @@ class Replanner:
         taken = [result.step.id for result in (*known.worked, *known.failed)]
         try:
             tail = rename_steps(plan, [*taken, *(step.id for step in known.remaining)])
-            sound = check_plan(tail, known.tools, [result.step.id for result in known.worked])
+            sound = check_plan(tail, known.tools, [result.step for result in known.worked])
         except BadPlan as wrong:
             log.warning("a new plan is no good, the old one stays: %s", wrong)
             return known.remaining

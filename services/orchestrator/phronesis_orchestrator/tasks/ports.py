@@ -1,19 +1,22 @@
-"""A plan, its steps and waves, and what a background task needs from outside: tools, a planner, and places for its state."""
+"""The language of plans, and what a background task needs from outside: tools, a planner, and places for its state."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Literal, Protocol, Self, runtime_checkable
 
-from pydantic import Field, field_validator, model_validator
+import jmespath
+from jmespath.exceptions import JMESPathError
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from phronesis_contracts import UNKNOWN, Label, Message, Principal
 from phronesis_contracts.answers import Visualization
-from phronesis_contracts.tasks import MAX_BLOCKS, ReportBlock, TaskState
+from phronesis_contracts.tasks import MAX_BLOCKS, FigureRow, ReportBlock, SourceRow, TableBlock, TaskState
 
 from ..models.reasoner import Answer, TurnContext
 from ..turns.turn import Claim
@@ -23,10 +26,41 @@ MAX_STEPS = 60
 MAX_WAVES = 20
 MAX_OF_WAVE = 16
 """Steps that are made side by side."""
+MAX_PATH = 500
+"""Characters of a path into a result."""
+MAX_QUESTION = 4_000
+MAX_ITEMS = 100
+"""Items that one step goes through at most."""
 
 
 class BadPlan(ValueError):
-    """A plan that is not worked off; the text says why."""
+    """A plan that is not worked off; the text says why, and names the step and the field."""
+
+
+class Each(Message):
+    """The list that a step goes through: it is made once for each item."""
+
+    of: str = Field(min_length=1, max_length=64)
+    """The step whose result holds the list."""
+    path: str = Field(default="@", min_length=1, max_length=MAX_PATH)
+    """JMESPath of the list in that result."""
+    limit: int = Field(default=25, ge=1, le=MAX_ITEMS)
+    """With more items the step fails before any call is made."""
+
+
+class When(Message):
+    """What has to hold for a step to be made."""
+
+    model_config = ConfigDict(validate_by_name=True, serialize_by_alias=True)
+
+    of: str = Field(min_length=1, max_length=64)
+    """The step whose result is looked at."""
+    path: str = Field(default="@", min_length=1, max_length=MAX_PATH)
+    """JMESPath of the value in that result."""
+    test: Literal["empty", "not_empty", "equals", "more_than"] = Field(alias="is")
+    """A value is empty where it is null, or a text, list or object without anything in it."""
+    value: Any = None
+    """What it has to equal, or the number that it has to be more than."""
 
 
 class Step(Message):
@@ -35,8 +69,16 @@ class Step(Message):
     id: str = Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
     description: str = Field(min_length=1, max_length=1_000)
     tool: str | None = None
-    """The tool that it calls; without one the step is worked on with all the tools at hand."""
+    """The tool that it calls; a step with neither tool nor question is worked on by a model, with all the tools at hand."""
+    question: str | None = Field(default=None, min_length=1, max_length=MAX_QUESTION)
+    """What is asked in place of a call, as a person would ask it. Its result is a `QuestionAnswer`."""
     arguments: dict[str, Any] = Field(default_factory=dict)
+    """Of the tool. `{"$of": id, "path": JMESPath}` stands for what an earlier step gave, `{"$item": JMESPath}` for a part of
+    the item at hand; both may also stand inside a text, and in the question."""
+    each: Each | None = None
+    """Makes the step once for each item of a list. Its result is then `{"items": [...]}`."""
+    when: When | None = None
+    """Leaves the step out where it does not hold."""
     depends: tuple[str, ...] = Field(default=(), max_length=MAX_STEPS)
     """Steps of earlier waves without which it is not made."""
     wave: int = Field(ge=1, le=1_000)
@@ -54,31 +96,192 @@ class Plan(Message):
     steps: tuple[Step, ...]
 
 
-def check_plan(plan: Plan, tools: Collection[str], done: Collection[str] = (), *, works: bool = True) -> Plan:
-    """A plan that can be worked off, its waves counted from 1 without holes.
+class NoValue(Exception):
+    """A path gave nothing, or nothing that can stand where it is wanted; the text says which."""
+
+
+@dataclass(frozen=True)
+class Placeholder:
+    """What stands for a value that is known when the step is made."""
+
+    path: str
+    of: str | None = None
+    """The step whose result it is taken from; `None` for the item at hand."""
+
+
+_OF, _ITEM = "$of", "$item"
+_IN_TEXT = re.compile(r'\{\s*"\$(?:of|item)"')
+Where = tuple[str | int, ...]
+"""The place of a value: names of members and numbers of items."""
+
+
+def find_placeholders(value: Any, where: Where = ()) -> Iterator[tuple[Where, Placeholder, bool]]:
+    """The placeholders in arguments or in a question: where each is, and whether it stands inside a text.
+
+    Raises:
+        BadPlan: one is not written as it has to be.
+    """
+    match value:
+        case str():
+            for part in _split_text(value):
+                if isinstance(part, Placeholder):
+                    yield where, part, True
+        case Mapping():
+            if (found := _placeholder(value)) is not None:
+                yield where, found, False
+            else:
+                for name, member in value.items():
+                    yield from find_placeholders(member, (*where, str(name)))
+        case list() | tuple():
+            for at, member in enumerate(value):
+                yield from find_placeholders(member, (*where, at))
+
+
+def fill_placeholders(value: Any, results: Mapping[str, Any], item: Any = None) -> Any:
+    """A value with every placeholder replaced. What a result holds is never looked through for placeholders.
 
     Args:
-        done: ids of finished steps that its own may depend on.
-        works: whether a step without a tool can be made.
+        results: what the steps gave, by their ids.
+        item: what `$item` is a part of.
+
+    Raises:
+        NoValue: a placeholder gives nothing.
+    """
+    match value:
+        case str():
+            return "".join(part if isinstance(part, str) else _as_text(part, results, item) for part in _split_text(value))
+        case Mapping():
+            if (found := _placeholder(value)) is not None:
+                return _value(found, results, item)
+            return {name: fill_placeholders(member, results, item) for name, member in value.items()}
+        case list() | tuple():
+            return [fill_placeholders(member, results, item) for member in value]
+        case _:
+            return value
+
+
+def look_up(path: str, value: Any) -> Any:
+    """What a path gives; `None` where it gives nothing. Raises `NoValue`: it cannot be followed in this value."""
+    try:
+        return jmespath.search(path, value)
+    except (JMESPathError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise NoValue(f"the path {path!r} cannot be followed: {error}"[:300]) from error
+
+
+def is_empty(value: Any) -> bool:
+    """Whether there is nothing in a value. The number 0 and `false` are something."""
+    return value is None or (isinstance(value, str | list | dict) and not value)
+
+
+def holds(when: When, results: Mapping[str, Any]) -> bool:
+    """Whether a condition holds. Raises `NoValue`: its path cannot be followed."""
+    found = look_up(when.path, results.get(when.of))
+    match when.test:
+        case "empty":
+            return is_empty(found)
+        case "not_empty":
+            return not is_empty(found)
+        case "equals":
+            return _same(found, when.value)
+        case "more_than":
+            return _is_number(found) and _is_number(when.value) and bool(found > when.value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Equal as JSON: 1 is 1.0, and neither is true."""
+    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
+
+
+def _placeholder(value: Mapping[Any, Any]) -> Placeholder | None:
+    if _OF not in value and _ITEM not in value:
+        return None
+    given = dict(value)
+    of, path = (given.pop(_OF), given.pop("path", "@")) if _OF in given else (None, given.pop(_ITEM))
+    named = of is None if _OF not in value else isinstance(of, str)
+    if given or not named or not isinstance(path, str) or not 0 < len(path) <= MAX_PATH:
+        raise BadPlan(
+            f'{json.dumps(value, default=str)[:100]} is no placeholder: {{"$of": step, "path": path}} or {{"$item": path}}'
+        )
+    return Placeholder(path, of)
+
+
+def _split_text(text: str) -> Iterator[str | Placeholder]:
+    """The pieces of a text, with the placeholders in it."""
+    at = 0
+    while (found := _IN_TEXT.search(text, at)) is not None:
+        try:
+            given, end = json.JSONDecoder().raw_decode(text, found.start())
+        except (ValueError, RecursionError) as error:
+            raise BadPlan(f"a placeholder in a text cannot be read: {text[found.start() :][:100]}") from error
+        stated = _placeholder(given)
+        assert stated is not None, "it begins as one"
+        yield text[at : found.start()]
+        yield stated
+        at = end
+    yield text[at:]
+
+
+def _value(wanted: Placeholder, results: Mapping[str, Any], item: Any) -> Any:
+    found = look_up(wanted.path, item if wanted.of is None else results.get(wanted.of))
+    if found is None:
+        source = "the item" if wanted.of is None else wanted.of
+        raise NoValue(f"{source} has nothing at {wanted.path!r}")
+    return found
+
+
+def _as_text(wanted: Placeholder, results: Mapping[str, Any], item: Any) -> str:
+    found = _value(wanted, results, item)
+    parts = found if isinstance(found, list) else [found]
+    if any(isinstance(part, dict | list) or part is None for part in parts):
+        raise NoValue(f"what is at {wanted.path!r} cannot stand in a text")
+    return ", ".join(part if isinstance(part, str) else json.dumps(part) for part in parts)
+
+
+def drawn_from(step: Step) -> tuple[str, ...]:
+    """The steps whose results a step cannot be made without. Raises `BadPlan`: a placeholder is not written as it has to be."""
+    looked_at = [one.of for one in (step.each, step.when) if one is not None]
+    stated = (one.of for value in (step.arguments, step.question) for _, one, _ in find_placeholders(value))
+    return tuple(dict.fromkeys([*looked_at, *(of for of in stated if of is not None)]))
+
+
+def check_plan(plan: Plan, tools: Collection[str], done: Sequence[Step] = (), *, works: bool = True) -> Plan:
+    """A plan that can be worked off, its waves counted from 1 without holes; each step also depends on what it draws from.
+
+    Args:
+        done: finished steps that its own may depend on.
+        works: whether a step with neither tool nor question can be made.
 
     Raises:
         BadPlan: it is empty, too large, cyclic, names an unknown tool or step, or a step stands before what it needs.
     """
-    steps = plan.steps
-    if not steps:
+    if not plan.steps:
         raise BadPlan("it has no steps")
-    if len(steps) > MAX_STEPS:
+    if len(plan.steps) > MAX_STEPS:
         raise BadPlan(f"it has more than {MAX_STEPS} steps")
+    steps = tuple(_with_needs(step) for step in plan.steps)
     waves = {step.id: step.wave for step in steps}
-    if len(waves) < len(steps) or set(waves) & set(done):
+    finished = {step.id for step in done}
+    if len(waves) < len(steps) or set(waves) & finished:
         raise BadPlan("two of its steps have one id")
     _acyclic(steps)
     for step in steps:
-        _check_step(step, tools, waves, done, works)
+        _check_step(step, tools, waves, finished, works)
     counted = _renumber_waves(steps)
     if max(step.wave for step in counted) > MAX_WAVES:
         raise BadPlan(f"it has more than {MAX_WAVES} waves")
     return plan.model_copy(update={"steps": counted})
+
+
+def _with_needs(step: Step) -> Step:
+    try:
+        needs = tuple(dict.fromkeys((*step.depends, *drawn_from(step))))
+    except BadPlan as error:
+        raise BadPlan(f"{step.id}: {error}") from error
+    return step if needs == step.depends else step.model_copy(update={"depends": needs})
 
 
 def _acyclic(steps: Iterable[Step]) -> None:
@@ -89,7 +292,9 @@ def _acyclic(steps: Iterable[Step]) -> None:
 
 
 def _check_step(step: Step, tools: Collection[str], waves: dict[str, int], done: Collection[str], works: bool) -> None:
-    if step.tool is None and not works:
+    if step.tool is not None and step.question is not None:
+        raise BadPlan(f"{step.id} has both a tool and a question")
+    if step.tool is None and step.question is None and not works:
         raise BadPlan(f"{step.id} names no tool")
     if step.tool is not None and step.tool not in tools:
         raise BadPlan(f"{step.id} names an unknown tool")
@@ -129,11 +334,41 @@ def missing_needs(step: Step, ended_well: Collection[str]) -> tuple[str, ...]:
 def rename_steps(tail: Plan, taken: Collection[str]) -> Plan:
     """A new tail whose steps have ids of their own, so that no journalled step is taken for another."""
     names = _names(tail, taken)
-    steps = tuple(
-        step.model_copy(update={"id": names[step.id], "depends": tuple(names.get(needed, needed) for needed in step.depends)})
-        for step in tail.steps
-    )
-    return tail.model_copy(update={"steps": steps})
+    return tail.model_copy(update={"steps": tuple(_renamed(step, names) for step in tail.steps)})
+
+
+def _renamed(step: Step, names: Mapping[str, str]) -> Step:
+    def of(one: Each | When | None) -> Any:
+        return one.model_copy(update={"of": names.get(one.of, one.of)}) if one is not None else None
+
+    renamed: dict[str, Any] = {
+        "id": names[step.id],
+        "depends": tuple(names.get(needed, needed) for needed in step.depends),
+        "each": of(step.each),
+        "when": of(step.when),
+        "arguments": _with_names(step.arguments, names),
+        "question": _with_names(step.question, names),
+    }
+    return step.model_copy(update=renamed)
+
+
+def _with_names(value: Any, names: Mapping[str, str]) -> Any:
+    """A value whose placeholders name steps as they are called now."""
+    match value:
+        case str():
+            return "".join(one if isinstance(one, str) else json.dumps(_stated(one, names)) for one in _split_text(value))
+        case Mapping():
+            if (found := _placeholder(value)) is not None:
+                return _stated(found, names)
+            return {name: _with_names(member, names) for name, member in value.items()}
+        case list() | tuple():
+            return [_with_names(member, names) for member in value]
+        case _:
+            return value
+
+
+def _stated(one: Placeholder, names: Mapping[str, str]) -> dict[str, str]:
+    return {_ITEM: one.path} if one.of is None else {_OF: names.get(one.of, one.of), "path": one.path}
 
 
 def _names(tail: Plan, taken: Collection[str]) -> Mapping[str, str]:
@@ -181,6 +416,46 @@ class ToolResult:
     """Why it failed."""
     tools: tuple[str, ...] = ()
     """The tools that were called, in their order."""
+
+
+class FoundThing(Message):
+    """One thing that an answer is about, with what was read of it."""
+
+    model_config = ConfigDict(extra="allow")
+
+    id: str
+    type: str = ""
+    """Its type in the ontology or the constitution."""
+    title: str = ""
+
+
+class QuestionAnswer(Message):
+    """The answer to the question of a step."""
+
+    text: str
+    """The answer in words, as a person would be told it: Markdown."""
+    read: Literal["twin", "constitution", "passages"]
+    """Where it was read: by a plan over the twin or the constitution, or quoted from documents, memory or texts."""
+    empty: bool = False
+    """Whether nothing fits the question, which was understood and read completely."""
+    total: int | None = None
+    """How many things fit, where they were counted; more than `items` holds where those were cut."""
+    items: tuple[FoundThing, ...] = ()
+    """The things that fit, as far as the question asks for things: what a later step goes through."""
+    figures: tuple[FigureRow, ...] = ()
+    tables: tuple[TableBlock, ...] = ()
+    charts: tuple[Visualization, ...] = ()
+    sources: tuple[SourceRow, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What a reader has to know beside the answer, a sentence each."""
+    unexplained: tuple[str, ...] = ()
+    """Words of the question that nothing explains, and that the answer leaves out."""
+    confidence: float = Field(default=0.0, ge=0.0, le=1.0)
+
+
+Ask = Callable[[str, str], Awaitable[ToolResult]]
+"""Asks the question of a step. It takes the name of the journalled step, unique in the turn, and the question; the `answer` of
+what it gives is a `QuestionAnswer`. A question that is not understood fails with the code `task.not_understood`."""
 
 
 class Caller(Protocol):
@@ -237,6 +512,8 @@ class GoalKnowledge:
     """For a new plan: what has worked."""
     failed: tuple[StepResult, ...] = ()
     """For a new plan: what has failed."""
+    left_out: tuple[StepResult, ...] = ()
+    """Steps whose condition did not hold, or that draw from such a step: they are no failures."""
     remaining: tuple[Step, ...] = ()
     """For a new plan: what was still to be done."""
 
