@@ -30,7 +30,7 @@ from ..agents.counsel.tools import list_offered_tools, reach_outside_tools, rend
 from ..agents.executor import ExecutedCall, ToolExecutor, problem_result, risk_table
 from ..agents.loops import LoopAnswer
 from ..agents.tools import Admitted, BadArguments, Gate, NotAdmitted, Toolbox, may_use
-from ..models.reasoner import RULES, CallResult, Inquirer, Reasoner, ToolCall, TurnContext
+from ..models.reasoner import RULES, CallResult, Inquirer, Interpreter, Reasoner, ToolCall, TurnContext
 from ..turns.execution import TurnRun
 from . import rules
 from .decisions import BudgetMeter, is_good, make_plan, validate_task
@@ -47,7 +47,7 @@ from .ports import (
     usable_plan,
 )
 from .report import describe_tools, known_strategy_lines, save_report, write_report
-from .runner import ProgressBoard, TaskRunner, WavesResult
+from .runner import ProgressBoard, QuestionDesk, TaskRunner, WavesResult
 
 _OF_RULES: tuple[Tool[Any, Any], ...] = (
     SURVEY_TOOL,
@@ -278,8 +278,10 @@ class _TaskRun:
         journalled = await self._parts.store.journalled(self._running.claim)
         looks_up = self._turn.agent is not None and LOOKING_UP in self._turn.agent.prompts
         planner = self._planner if looks_up else None
+        model = self._reasoner if self._planner is not None and isinstance(self._reasoner, Interpreter) else None
+        desk = QuestionDesk(self._running, self._turn, model, self._tools)
         return TaskRunner(
-            self._running, self._turn, self._caller, planner, inquirer, self._offered, meter, self._board, journalled
+            self._running, self._turn, self._caller, planner, inquirer, self._offered, meter, self._board, journalled, desk.ask
         )
 
     async def _ended(self, done: WavesResult, meter: BudgetMeter) -> LoopAnswer:

@@ -7,28 +7,54 @@ import hashlib
 import json
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pydantic_core import from_json
+from pydantic import TypeAdapter
+from pydantic_core import from_json, to_jsonable_python
 
-from phronesis_contracts import ServiceError
-from phronesis_contracts.orchestrator import Problem
-from phronesis_contracts.tasks import StepState, TaskState, TaskStep
+from phronesis_contracts import Forbidden, Label, NotFound, OriginKind, Principal, Risk, Rpc, ServiceError, Tool
+from phronesis_contracts.instructions import AgentProfile
+from phronesis_contracts.media import ExtractedText, Media
+from phronesis_contracts.memory import AugmentedMemoryContext, Profile
+from phronesis_contracts.messages import In, Out_
+from phronesis_contracts.orchestrator import Problem, Source, TurnProgress
+from phronesis_contracts.tasks import (
+    MAX_COLUMNS,
+    MAX_TABLE_ROWS,
+    FigureRow,
+    SourceRow,
+    StepState,
+    TableBlock,
+    TaskState,
+    TaskStep,
+)
 
+from ..agents.binding import Origins, labels_of
+from ..agents.counsel.questions import CounselAnswer, answer_in_full
+from ..agents.counsel.tools import NotOffered, TurnTools
+from ..agents.presentation import sanitize_answer, sanitize_text
+from ..agents.tools import answers_like_dialogue, uses_allow_list
 from ..approvals.policy import Waiting
 from ..models.prompts import new_mark
-from ..models.reasoner import CallResult, Inquirer, Inquiry, Move, TurnContext
+from ..models.reasoner import Answer, CallResult, Inquirer, Inquiry, Interpreter, Move, TurnContext, Value
+from ..traces.record import find_tool
 from ..turns.execution import Steps, TurnRun
+from ..turns.ports import Neighbours
+from ..understanding.answering import RuleAnswer, answer_by_rules
+from ..understanding.finding import Finding
+from ..understanding.plan import DATA_PLANS, Change, Focus, Rank, Select, Unknown
 from .decisions import SPENT, BudgetMeter, Replanner
 from .ports import (
     Ask,
     Caller,
+    FoundThing,
     GoalKnowledge,
     NoValue,
     Plan,
     Planner,
+    QuestionAnswer,
     Remaining,
     Step,
     StepResult,
@@ -187,6 +213,241 @@ class WavesResult:
     """The limit that ended it before its plan did."""
     plan: Plan
     """The steps that were made."""
+
+
+class _ReadingNeighbours:
+    """The other services for one question: it reads alone, and all that it reads is labelled.
+
+    Args:
+        neighbours: who is asked.
+        origins: where it is noted what was read.
+    """
+
+    def __init__(self, neighbours: Neighbours, origins: Origins) -> None:
+        self._neighbours, self._origins = neighbours, origins
+        self.of_memory = False
+        """Whether something was read that memory alone keeps the text of."""
+
+    async def agent(self, who: Principal, name: str) -> AgentProfile:
+        return await self._neighbours.agent(who, name)
+
+    async def profile(self, who: Principal) -> Profile:
+        self.of_memory = True
+        found = await self._neighbours.profile(who)
+        self._origins.read(found.labels, found.profile)
+        return found
+
+    async def retrieve(self, who: Principal, phrases: tuple[str, ...], budget: int, limit: float) -> AugmentedMemoryContext:
+        self.of_memory = True
+        return await self._neighbours.retrieve(who, phrases, budget, limit)
+
+    async def media(self, who: Principal, media_id: str) -> Media:
+        return await self._neighbours.media(who, media_id)
+
+    async def medium_text(self, who: Principal, medium: Media, limit: float) -> ExtractedText:
+        return await self._neighbours.medium_text(who, medium, limit)
+
+    async def ask(self, who: Principal, rpc: Rpc[In, Out_], request: In, *, key: str | None = None) -> Out_:
+        tool = find_tool(rpc)
+        if key is not None or (tool is not None and tool.risk > Risk.READ):
+            raise Forbidden("the question of a step only reads")
+        answer = await self._neighbours.ask(who, rpc, request)
+        self.of_memory = self.of_memory or rpc.service == "memory"
+        named = (Label(kind=OriginKind.TOOL, id=rpc.subject[:200]),)
+        self._origins.read(labels_of(tool, answer) if tool is not None else named, answer)
+        return answer
+
+
+class _StepsOf(Steps):
+    """The journal of the model calls of one question: their names begin with that of its step."""
+
+    def __init__(self, steps: Steps, name: str) -> None:
+        self._steps, self._name = steps, name
+
+    async def made(
+        self, name: str, model: type[Value], call: Callable[[], Awaitable[Answer[Value]]], *, label: str | None = None
+    ) -> Answer[Value]:
+        return await self._steps.made(f"{self._name}.{name}", model, call, label=label or name)
+
+
+async def _hide(who: Principal, line: TurnProgress) -> None:
+    """What is seen of a task are its steps, and not how each question is answered."""
+
+
+NOT_UNDERSTOOD = "task.not_understood"
+"""Code of a question with words that nothing explains, or that nothing on record answers."""
+_LISTED = 500
+"""Things of one answer that later steps can go through."""
+_SURE = 0.3
+"""How sure a quoted passage has to be to answer a question."""
+
+
+class QuestionDesk:
+    """Answers the questions of a task's steps by rules, as a person's: from the twin, the constitution, or passages.
+
+    Args:
+        turn: the task's own.
+        model: who is asked for a plan where the rules have none; nobody is where it is `None`.
+        tools: what the task reads with, by name.
+    """
+
+    def __init__(
+        self, running: TurnRun, turn: TurnContext, model: Interpreter | None, tools: Mapping[str, Tool[Any, Any]]
+    ) -> None:
+        self._running, self._turn, self._model = running, turn, model
+        self._tools = {name: tool for name, tool in tools.items() if tool.risk is Risk.READ}
+
+    async def ask(self, step: str, question: str) -> ToolResult:
+        """An `Ask`. The answer is journalled, unless memory alone keeps what it says: then it is looked up again."""
+        fresh: ToolResult | None = None
+
+        async def make() -> dict[str, Any]:
+            nonlocal fresh
+            fresh, held = await self._answered(step, question)
+            return {"held": True} if held else {"result": to_jsonable_python(fresh)}
+
+        given = await self._running.steps.called(step, "task.question", make)
+        if fresh is not None:
+            return fresh
+        return (await self._answered(step, question))[0] if given.get("held") else _RESULT.validate_python(given["result"])
+
+    async def _answered(self, step: str, question: str) -> tuple[ToolResult, bool]:
+        """The answer, and whether memory alone keeps what it says."""
+        neighbours = _ReadingNeighbours(self._running.neighbours, self._running.origins)
+        running = replace(
+            self._running,
+            neighbours=neighbours,
+            steps=_StepsOf(self._running.steps, step),
+            progress=_hide,
+            degraded=[],
+        )
+        turn = replace(
+            self._turn, user_text=question, final_input=question, history=(), focus=Focus(language=self._turn.focus.language)
+        )
+        try:
+            answer, why = await self._best(running, turn)
+        except ServiceError as error:
+            return ToolResult(False, error.detail, code=error.code), neighbours.of_memory
+        if answer is None:
+            return ToolResult(False, why, code=NOT_UNDERSTOOD), neighbours.of_memory
+        return ToolResult(True, answer.text, answer.model_dump(mode="json")), neighbours.of_memory
+
+    async def _best(self, running: TurnRun, turn: TurnContext) -> tuple[QuestionAnswer | None, str]:
+        """The first answer that explains every word and finds something; then one that finds nothing; then what is quoted."""
+        of_twin, of_counsel = self._of_twin, self._of_counsel
+        first = turn.agent is not None and uses_allow_list(turn.agent) and not answers_like_dialogue(turn.agent)
+        empty: QuestionAnswer | None = None
+        words: list[str] = []
+        for read in (of_counsel, of_twin) if first else (of_twin, of_counsel):
+            answer, unexplained = await read(running, turn)
+            if answer is not None and not answer.empty:
+                return answer, ""
+            empty, words = empty or answer, [*words, *unexplained]
+        if empty is not None:
+            return empty, ""
+        quoted = await answer_by_rules(running, turn)
+        if quoted.sources and quoted.finding is None and quoted.sure >= _SURE:
+            return _from_passages(quoted), ""
+        said = ", ".join(f"“{word}”" for word in dict.fromkeys(words))
+        return None, f"nothing explains {said}" if said else "nothing on record answers it"
+
+    async def _of_twin(self, running: TurnRun, turn: TurnContext) -> tuple[QuestionAnswer | None, Sequence[str]]:
+        answer = await answer_by_rules(running, turn, quotes=False, model=self._model)
+        plan, finding = answer.understood.plan, answer.finding
+        if isinstance(plan, Unknown):
+            return None, plan.words.split(", ") if plan.words else ()
+        if not isinstance(plan, DATA_PLANS) or finding is None or finding.outcome not in ("found", "empty"):
+            return None, ()
+        if answer.understood.passed:
+            return None, answer.understood.passed
+        return _from_twin(answer, finding), ()
+
+    async def _of_counsel(self, running: TurnRun, turn: TurnContext) -> tuple[QuestionAnswer | None, Sequence[str]]:
+        if turn.agent is None:
+            return None, ()
+        desk = TurnTools(running, turn.agent)
+        desk.tools = {name: tool for name, tool in {**desk.tools, **self._tools}.items() if tool.risk is Risk.READ}
+        try:
+            answer = await answer_in_full(running, turn, desk)
+        except (NotOffered, NotFound):
+            return None, ()
+        return (_from_counsel(answer, desk), ()) if answer.answers else (None, answer.unexplained)
+
+
+_RESULT = TypeAdapter(ToolResult)
+
+
+def _from_twin(answer: RuleAnswer, finding: Finding) -> QuestionAnswer:
+    written, plan = answer.written, answer.understood.plan
+    members = [row for row in finding.rows if isinstance(row.get("id"), str)]
+    type = plan.of.type if isinstance(plan, Select | Rank | Change) else ""
+    items = [
+        FoundThing(**{**row, "id": row["id"], "type": str(row.get("type") or type), "title": str(row.get("name", ""))})
+        for row in members
+    ] or [FoundThing(id=one.id, type=one.type, title=one.name) for one in finding.entities]
+    return QuestionAnswer(
+        text=sanitize_answer(written.text),
+        read="twin",
+        empty=finding.outcome == "empty",
+        total=finding.total or len(items),
+        items=tuple(items[:_LISTED]),
+        figures=_figures(written.rows) if len(written.rows) == 1 else (),
+        tables=(_table(written.rows),) if len(written.rows) > 1 else (),
+        charts=written.charts,
+        sources=_source_rows(answer.sources),
+        notes=(*(sanitize_text(text) for text in written.insights), *answer.understood.notes),
+        confidence=max(0.0, min(1.0, answer.sure)),
+    )
+
+
+def _from_counsel(answer: CounselAnswer, desk: TurnTools) -> QuestionAnswer:
+    cited = desk.record.sources(answer.text)
+    if answer.found is None:
+        items = [FoundThing(id=one.id, type=one.type, title=one.title) for one in cited]
+    else:
+        items = [
+            FoundThing(**{**one.fields, "id": one.id, "type": one.type, "title": one.title, "status": one.status})
+            for one in answer.found
+        ]
+    return QuestionAnswer(
+        text=sanitize_answer(answer.text),
+        read="constitution",
+        empty=answer.found is not None and not answer.found,
+        total=len(answer.found) if answer.found is not None else None,
+        items=tuple(items[:_LISTED]),
+        sources=_source_rows(cited),
+        notes=("The graph is larger than what was read of it.",) if answer.partial else (),
+        confidence=1.0,
+    )
+
+
+def _from_passages(answer: RuleAnswer) -> QuestionAnswer:
+    plan = answer.understood.plan
+    return QuestionAnswer(
+        text=sanitize_answer(answer.written.text),
+        read="passages",
+        sources=_source_rows(answer.sources),
+        unexplained=tuple(plan.words.split(", ")) if isinstance(plan, Unknown) and plan.words else (),
+        confidence=max(0.0, min(1.0, answer.sure)),
+    )
+
+
+def _source_rows(sources: Sequence[Source]) -> tuple[SourceRow, ...]:
+    return tuple(SourceRow(id=one.id[:300], title=one.title[:300], kind=one.type[:100]) for one in sources)
+
+
+def _figures(rows: Sequence[Mapping[str, Any]]) -> tuple[FigureRow, ...]:
+    return tuple(FigureRow(label=str(name)[:300], value=_cell(value)) for row in rows for name, value in row.items() if name)
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> TableBlock:
+    columns = tuple(dict.fromkeys(str(name) for row in rows for name in row))[:MAX_COLUMNS]
+    cells = tuple(tuple(_cell(row.get(name)) for name in columns) for row in rows[:MAX_TABLE_ROWS])
+    return TableBlock(columns=columns, rows=cells)
+
+
+def _cell(value: Any) -> str | int | float | bool | None:
+    return value if value is None or isinstance(value, str | int | float | bool) else str(value)
 
 
 class TaskRunner:
