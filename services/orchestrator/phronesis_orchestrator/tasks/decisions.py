@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import logging
 import math
+import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Generic
 
+from phronesis_bus.envelope import deadline
 from phronesis_contracts import BudgetExceeded, ServiceError
 from phronesis_contracts.orchestrator import Problem, TaskBudget
 from phronesis_contracts.tasks import NoPlan
 
 from ..ledger.usage import CallUsage
-from ..models.reasoner import Answer, CallFailed, TurnContext, Value
+from ..models.reasoner import Answer, CallFailed, Fault, TurnContext, Value
 from ..turns.execution import JournalAway, Steps
 from ..turns.turn import LostClaim
 from .ports import (
@@ -30,6 +32,7 @@ from .ports import (
     Verdict,
     WrittenReport,
     check_plan,
+    names_of,
     rename_steps,
 )
 
@@ -98,6 +101,10 @@ def _problem(name: str) -> Problem:
 log = logging.getLogger(__name__)
 
 
+UNREADABLE = "unreadable"
+"""Why there is no decision where an answer came that is not one."""
+
+
 @dataclass(frozen=True)
 class Decision(Generic[Value]):
     """What was decided, or why nothing was."""
@@ -105,6 +112,8 @@ class Decision(Generic[Value]):
     value: Value | None
     why: str = ""
     """Code of what went wrong; empty where nothing did."""
+    detail: str = ""
+    """The same in words."""
 
 
 @dataclass
@@ -132,7 +141,7 @@ async def decide(steps: Steps, name: str, model: type[Value], call: Callable[[],
     if not fresh:
         steps.count(CallUsage.model_validate(found["spent"]), found["cost_usd"])
     value = model.model_validate(found["value"]) if found["value"] is not None else None
-    return Decision(value, found["why"])
+    return Decision(value, found["why"], found.get("detail", ""))
 
 
 def step_purpose(name: str) -> str:
@@ -146,14 +155,16 @@ async def _try_call(
 ) -> dict[str, Any]:
     used = _Used(CallUsage())
     value: Value | None = None
+    detail = ""
     try:
         answer = await steps.made(f"{name}.call", model, lambda: _noting_spent(call, used), label=f"{step_purpose(name)}.call")
         used.spent, used.cost_usd = answer.spent, answer.cost_usd
-        value, why = answer.value, "" if answer.value is not None else "unreadable"
+        value, why = answer.value, "" if answer.value is not None else UNREADABLE
+        detail = answer.fault.wrong if answer.fault is not None else ""
     except (JournalAway, LostClaim):
         raise  # the attempt is over, and nothing is decided
     except ServiceError as error:
-        why = error.code
+        why, detail = error.code, error.detail
     except Exception as error:
         # A stage that only improves a task may not end it; what broke stands in the log.
         log.exception("the decision %s broke", name)
@@ -161,7 +172,7 @@ async def _try_call(
     if why:
         log.warning("the decision %s could not be made: %s", name, why)
     payload = value.model_dump(mode="json") if value is not None else None
-    return {"value": payload, "why": why, "spent": used.spent.model_dump(), "cost_usd": used.cost_usd}
+    return {"value": payload, "why": why, "detail": detail, "spent": used.spent.model_dump(), "cost_usd": used.cost_usd}
 
 
 async def _noting_spent(call: Callable[[], Awaitable[Answer[Value]]], used: _Used) -> Answer[Value]:
@@ -216,10 +227,12 @@ class Replanner:
         return bool(failures) or len(known.worked) >= ENOUGH_RESULTS
 
     def _taken(self, plan: Plan, last: int, known: GoalKnowledge) -> Remaining:
-        taken = [result.step.id for result in (*known.worked, *known.failed)]
+        made = (*known.worked, *known.failed, *known.left_out)
+        taken = [name for result in made for name in names_of(result.step)]
         try:
-            tail = rename_steps(plan, [*taken, *(step.id for step in known.remaining)])
-            sound = check_plan(tail, known.tools, [result.step for result in known.worked])
+            tail = rename_steps(plan, [*taken, *(name for step in known.remaining for name in names_of(step))])
+            worked = [result.step for result in known.worked]
+            sound = check_plan(tail, known.tools, worked, contracts=known.contracts)
         except BadPlan as wrong:
             log.warning("a new plan is no good, the old one stays: %s", wrong)
             return known.remaining
@@ -236,41 +249,107 @@ def _does_the_same(new: Remaining, old: Remaining) -> bool:
 
 
 def _step_content(step: Step) -> tuple[object, ...]:
-    return step.description, step.tool, step.arguments
+    return step.description, step.tool, step.question, step.arguments, step.each, step.when
+
+
+RulesPlan = Callable[[GoalKnowledge], Awaitable[Plan | None]]
+"""Makes a plan by rules; `None` where they do not understand the goal. It may raise `NoPlan` to say why there is none."""
+_SHARE = 0.5
+"""The share of the time left that making a plan may take of a model: the rest is for working it off."""
 
 
 async def make_plan(
     steps: Steps,
     context: TurnContext,
     planner: Planner | None,
-    rules: Callable[[GoalKnowledge], Plan | None],
+    rules: RulesPlan,
     known: GoalKnowledge,
+    *,
+    rules_first: bool = False,
+    seconds: float | None = None,
 ) -> Plan:
-    """The first plan of a task.
+    """The first plan of a task: the model's, repaired once where it is no good; then that of the rules.
 
     Args:
         planner: the model; rules plan where there is none.
-        rules: makes a plan by rules; `None` where they do not understand the goal.
+        rules_first: whether the model is asked only where the rules have no plan.
+        seconds: time that is left for the task; half of it may pass with the model.
 
     Raises:
         NoPlan: nobody could make one.
     """
+    order: list[Callable[[], Awaitable[Plan | str]]] = [
+        # A name of its own only beside a model's: what an earlier version journalled for rules alone is still found.
+        lambda: _plan_by_rules(steps, "task.plan.rules" if planner is not None else "task.plan", rules, known)
+    ]
+    if planner is not None:
+        model = planner
+        order.insert(1 if rules_first else 0, lambda: _plan_by_model(steps, context, model, known, seconds))
+    reasons: list[str] = []
+    for make in order:
+        found = await make()
+        if isinstance(found, Plan):
+            return shorten_plan(found, known.strategies)
+        reasons.append(found)
+    if known.template is not None:
+        try:
+            return shorten_plan(_checked(known.template, known, works=planner is not None), known.strategies)
+        except BadPlan as wrong:
+            log.warning("a plan that worked before is no good any more: %s", wrong)
+    raise NoPlan(next(filter(None, reasons), "no plan could be made for this goal"))
+
+
+def _checked(plan: Plan, known: GoalKnowledge, *, works: bool) -> Plan:
+    return check_plan(plan, known.tools, works=works, contracts=known.contracts)
+
+
+_UNFIT = "the plan for this goal cannot be worked off"
+
+
+async def _plan_by_rules(steps: Steps, name: str, rules: RulesPlan, known: GoalKnowledge) -> Plan | str:
+    """The plan of the rules, or why there is none."""
 
     async def make() -> Answer[Plan]:
-        return await planner.decompose(context, known) if planner is not None else Answer(rules(known))
+        plan = await rules(known)
+        try:
+            return Answer(plan and _checked(plan.model_copy(update={"by_rules": True}), known, works=False))
+        except BadPlan as wrong:
+            log.warning("a plan of the rules is no good: %s", wrong)
+            return Answer(None, Fault("", f"{_UNFIT}: {wrong}"))
 
-    made = await decide(steps, "task.plan", Plan, make)
-    if made.value is None and planner is None:
-        raise NoPlan("without a language model only tasks over the portfolio and the constitution are understood")
-    plan = made.value or known.template
-    if plan is None:
-        raise NoPlan("no plan could be made for this goal")
-    try:
-        sound = check_plan(plan, known.tools, works=planner is not None)
-    except BadPlan as wrong:
-        log.warning("a plan is no good: %s", wrong)
-        raise NoPlan(f"the plan for this goal cannot be worked off: {wrong}") from wrong
-    return shorten_plan(sound, known.strategies)
+    made = await decide(steps, name, Plan, make)
+    return made.value or made.detail
+
+
+async def _plan_by_model(
+    steps: Steps, context: TurnContext, planner: Planner, known: GoalKnowledge, seconds: float | None
+) -> Plan | str:
+    """The plan of the model, or why there is none. What is wrong with the first one is told it once."""
+    due = time.time() + seconds * _SHARE if seconds is not None else None
+
+    async def ask(told: GoalKnowledge) -> Answer[Plan]:
+        earlier = deadline.get()
+        token = deadline.set(min(due, earlier) if due is not None and earlier is not None else due or earlier)
+        try:
+            answer = await planner.decompose(context, told)
+        finally:
+            deadline.reset(token)
+        if answer.value is None:
+            return answer
+        plan = answer.value.model_copy(update={"by_rules": False})
+        try:
+            return replace(answer, value=_checked(plan, told, works=True))
+        except BadPlan as wrong:
+            log.warning("a plan is no good: %s", wrong)
+            said = plan.model_dump_json(exclude_defaults=True)
+            return replace(answer, value=None, fault=Fault(said, f"{_UNFIT}: {wrong}"))
+
+    made = await decide(steps, "task.plan", Plan, lambda: ask(known))
+    if made.value is None and made.why == UNREADABLE and made.detail:
+        refused = replace(known, refused=made.detail)
+        again = await decide(steps, "task.plan.repair", Plan, lambda: ask(refused))
+        return again.value or made.detail
+    return made.value or made.detail
 
 
 def shorten_plan(plan: Plan, strategies: tuple[Strategy, ...]) -> Plan:

@@ -6,16 +6,24 @@ import hashlib
 import json
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
+from types import MappingProxyType
 from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 import jmespath
 from jmespath.exceptions import JMESPathError
-from pydantic import ConfigDict, Field, field_validator, model_validator
+from jmespath.functions import Functions
+from jmespath.visitor import Visitor
+from jsonschema import Draft202012Validator
+from jsonschema.validators import extend, validator_for
+from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
+from referencing import Registry
 
-from phronesis_contracts import UNKNOWN, Label, Message, Principal
+from phronesis_contracts import UNKNOWN, Label, Message, Principal, Tool
 from phronesis_contracts.answers import Visualization
+from phronesis_contracts.outside import PREFIX
 from phronesis_contracts.tasks import MAX_BLOCKS, FigureRow, ReportBlock, SourceRow, TableBlock, TaskState
 
 from ..models.reasoner import Answer, TurnContext
@@ -94,6 +102,8 @@ class Plan(Message):
     kind: str = Field(default="", max_length=100)
     """What sort of task it is, where the planner knows it."""
     steps: tuple[Step, ...]
+    by_rules: bool = False
+    """Whether rules made it, who then write its report, too."""
 
 
 class NoValue(Exception):
@@ -248,15 +258,321 @@ def drawn_from(step: Step) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*looked_at, *(of for of in stated if of is not None)]))
 
 
-def check_plan(plan: Plan, tools: Collection[str], done: Sequence[Step] = (), *, works: bool = True) -> Plan:
+Schema = Mapping[str, Any]
+"""A JSON Schema; the empty one allows anything."""
+_ANY: Schema = MappingProxyType({})
+_DEEPEST = 12
+"""Levels of a result that samples are made for."""
+_OF_VALUES = frozenset(
+    """pattern format enum const minLength maxLength minimum maximum exclusiveMinimum exclusiveMaximum multipleOf
+    minItems maxItems uniqueItems minProperties maxProperties propertyNames contains""".split()
+)
+"""Words of a schema that are about a value and not about its type: whether a value fits is known once it is there."""
+_GIVEN = {
+    "number": "abs avg ceil floor length sum to_number",
+    "boolean": "contains ends_with starts_with",
+    "string": "join to_string type",
+}
+_GIVES: Mapping[str, Schema] = {
+    **{name: {"type": kind} for kind, names in _GIVEN.items() for name in names.split()},
+    "keys": {"type": "array", "items": {"type": "string"}},
+}
+"""What functions of JMESPath give, whatever they are given."""
+
+
+class _NoPath(Exception):
+    """A path leads to what a result does not have."""
+
+
+class _TypeOf(Visitor):
+    """Follows a path through a schema in place of a value. `root`: where the definitions of references are."""
+
+    def __init__(self, root: Schema) -> None:
+        super().__init__()
+        self._root = root
+
+    def alternatives(self, schema: Schema) -> list[Schema]:
+        """The schemas of which one has to fit, references followed."""
+        found: list[Schema] = []
+        waiting, seen = [schema], set[str]()
+        while waiting:
+            one = waiting.pop(0)
+            ref = one.get("$ref")
+            if isinstance(ref, str):
+                if ref in seen:
+                    continue
+                seen.add(ref)
+                waiting.append(self._target(ref))
+            elif options := one.get("anyOf") or one.get("oneOf") or one.get("allOf"):
+                waiting.extend(options)
+            elif isinstance(kinds := one.get("type"), list):
+                waiting.extend({**one, "type": kind} for kind in kinds)
+            else:
+                found.append(one)
+        return found
+
+    def _target(self, ref: str) -> Schema:
+        found: Any = self._root
+        for part in ref.removeprefix("#/").split("/"):
+            found = found.get(part) if isinstance(found, Mapping) else None
+        return found if isinstance(found, Mapping) else _ANY
+
+    def of_kind(self, schema: Schema, kind: str) -> list[Schema]:
+        """The alternatives that may be of a type."""
+        return [one for one in self.alternatives(schema) if one.get("type", kind) == kind]
+
+    def visit_identity(self, node: Any, schema: Schema) -> Schema:
+        return schema
+
+    visit_current = visit_identity
+
+    def _through(self, node: Any, schema: Schema) -> Schema:
+        for child in node["children"]:
+            schema = self.visit(child, schema)
+        return schema
+
+    visit_subexpression = visit_index_expression = visit_pipe = _through
+
+    def visit_field(self, node: Any, schema: Schema) -> Schema:
+        name = node["value"]
+        found = [self._member(one, name) for one in self.of_kind(schema, "object")]
+        if not (there := [one for one in found if one is not None]):
+            raise _NoPath(f"there is no {name!r} in it")
+        return _either(there)
+
+    def _member(self, one: Schema, name: str) -> Schema | None:
+        known, more = one.get("properties"), one.get("additionalProperties")
+        if isinstance(known, Mapping) and name in known:
+            return _mapping(known[name])
+        if more is None:
+            return None if isinstance(known, Mapping) else _ANY
+        return None if more is False else _mapping(more)
+
+    def items(self, schema: Schema) -> Schema:
+        """What the items of a list are. Raises `_NoPath`: it is no list."""
+        if not (lists := self.of_kind(schema, "array")):
+            raise _NoPath("it is no list")
+        return _either([part for one in lists for part in one.get("prefixItems") or [_mapping(one.get("items"))]])
+
+    def visit_index(self, node: Any, schema: Schema) -> Schema:
+        return self.items(schema)
+
+    def visit_slice(self, node: Any, schema: Schema) -> Schema:
+        return _list_of(self.items(schema))
+
+    def visit_flatten(self, node: Any, schema: Schema) -> Schema:
+        inner = self.items(self.visit(node["children"][0], schema))
+        return _list_of(_either([self.items(one) if one.get("type") == "array" else one for one in self.alternatives(inner)]))
+
+    def visit_projection(self, node: Any, schema: Schema) -> Schema:
+        left, right = node["children"][:2]
+        return _list_of(self.visit(right, self.items(self.visit(left, schema))))
+
+    def visit_filter_projection(self, node: Any, schema: Schema) -> Schema:
+        left, right, test = node["children"]
+        inner = self.items(self.visit(left, schema))
+        self.visit(test, inner)
+        return _list_of(self.visit(right, inner))
+
+    def visit_value_projection(self, node: Any, schema: Schema) -> Schema:
+        left, right = node["children"]
+        members = [
+            _mapping(part)
+            for one in self.of_kind(self.visit(left, schema), "object")
+            for part in (*one.get("properties", {}).values(), one.get("additionalProperties"))
+        ]
+        return _list_of(self.visit(right, _either(members)))
+
+    def visit_multi_select_list(self, node: Any, schema: Schema) -> Schema:
+        return _list_of(_either([self.visit(child, schema) for child in node["children"]]))
+
+    def visit_multi_select_dict(self, node: Any, schema: Schema) -> Schema:
+        return {
+            "type": "object",
+            "properties": {child["value"]: self.visit(child["children"][0], schema) for child in node["children"]},
+        }
+
+    def visit_or_expression(self, node: Any, schema: Schema) -> Schema:
+        return _either([self.visit(child, schema) for child in node["children"]])
+
+    visit_and_expression = visit_or_expression
+
+    def visit_not_expression(self, node: Any, schema: Schema) -> Schema:
+        self.visit(node["children"][0], schema)
+        return {"type": "boolean"}
+
+    def visit_comparator(self, node: Any, schema: Schema) -> Schema:
+        for child in node["children"]:
+            self.visit(child, schema)
+        return {"type": "boolean"}
+
+    def visit_literal(self, node: Any, schema: Schema) -> Schema:
+        return _schema_of(node["value"])
+
+    def visit_function_expression(self, node: Any, schema: Schema) -> Schema:
+        name = node["value"]
+        if name not in Functions.FUNCTION_TABLE:
+            raise _NoPath(f"there is no function {name!r}")
+        given = [_ANY if child["type"] == "expref" else self.visit(child, schema) for child in node["children"]]
+        if name in ("sort", "sort_by", "reverse") and given:
+            return given[0]
+        if name in ("min", "max", "min_by", "max_by") and given:
+            return self.items(given[0])
+        if name == "not_null":
+            return _either(given)
+        return _GIVES.get(name, _ANY)
+
+
+def _mapping(schema: Any) -> Schema:
+    return schema if isinstance(schema, Mapping) else _ANY
+
+
+def _list_of(schema: Schema) -> Schema:
+    return {"type": "array", "items": schema}
+
+
+def _either(schemas: Sequence[Schema]) -> Schema:
+    if not schemas or any(not one for one in schemas):
+        return _ANY
+    return schemas[0] if len(schemas) == 1 else {"anyOf": list(schemas)}
+
+
+def _schema_of(value: Any) -> Schema:
+    match value:
+        case bool():
+            return {"type": "boolean"}
+        case int() | float():
+            return {"type": "number"}
+        case str():
+            return {"type": "string"}
+        case list():
+            return _list_of(_either([_schema_of(one) for one in value]))
+        case dict():
+            return {"type": "object", "properties": {name: _schema_of(one) for name, one in value.items()}}
+        case _:
+            return {"type": "null"}
+
+
+def _samples(types: _TypeOf, schema: Schema, depth: int = 0) -> list[Any]:
+    """A value for each alternative of a schema, null only where there is no other."""
+    found = [_sample(types, one, depth) for one in types.alternatives(schema) if one.get("type") != "null"]
+    return found or [None]
+
+
+def _sample(types: _TypeOf, one: Schema, depth: int) -> Any:
+    if "const" in one:
+        return one["const"]
+    if enum := one.get("enum"):
+        return enum[0]
+    match one.get("type"):
+        case "object" if depth < _DEEPEST:
+            known = one.get("properties", {})
+            return {name: _samples(types, _mapping(part), depth + 1)[0] for name, part in known.items()}
+        case "array" if depth < _DEEPEST:
+            parts = one.get("prefixItems") or [_mapping(one.get("items"))]
+            return [_samples(types, part, depth + 1)[0] for part in parts]
+        case "object":
+            return {}
+        case "array":
+            return []
+        case "integer" | "number":
+            return 1
+        case "boolean":
+            return True
+        case _:
+            return "x"
+
+
+def _ignore(*_: Any) -> Iterator[Any]:
+    return iter(())
+
+
+@cache
+def _validator(kind: Any) -> Any:
+    """One that follows no expression that a stranger wrote."""
+    return extend(kind, {"pattern": _ignore})
+
+
+@dataclass(frozen=True)
+class _Result:
+    """What a step gives, as far as it is known before it is made."""
+
+    schema: Schema
+    root: Schema
+
+    def at(self, path: str) -> _Result:
+        """What stands at a path. Raises `_NoPath`."""
+        try:
+            tree = jmespath.compile(path).parsed
+        except (JMESPathError, RecursionError, ValueError) as error:
+            raise _NoPath(f"it is no JMESPath: {str(error).splitlines()[0]}") from error
+        return _Result(_TypeOf(self.root).visit(tree, self.schema), self.root)
+
+    def items(self) -> _Result:
+        """What its items are. Raises `_NoPath`: it is no list."""
+        return _Result(_TypeOf(self.root).items(self.schema), self.root)
+
+    def may_be(self, *kinds: str) -> bool:
+        """Whether it may have one of some types."""
+        return any(one.get("type") in (None, *kinds) for one in _TypeOf(self.root).alternatives(self.schema))
+
+    def in_text(self) -> bool:
+        """Whether it may stand in a text: a text, number, or truth value, or a list of them."""
+        plain = ("string", "number", "integer", "boolean")
+        return self.may_be(*plain) or (self.may_be("array") and self.items().may_be(*plain))
+
+    def samples(self) -> list[Any]:
+        """Values of its types."""
+        return _samples(_TypeOf(self.root), self.schema)
+
+
+_UNKNOWN = _Result(_ANY, _ANY)
+Contracts = Mapping[str, Tool[Any, Any]]
+"""The tools of a plan, by the names that it knows them by."""
+NO_CONTRACTS: Contracts = MappingProxyType({})
+
+
+def result_of(step: Step, contracts: Contracts) -> _Result:
+    """What a step gives. Anything, where its tool is not known."""
+    if step.tool is not None:
+        if step.tool not in contracts:
+            return _UNKNOWN
+        output: Any = contracts[step.tool].rpc.output
+        schema = _output_schema(output)
+    elif step.question is not None:
+        schema = _output_schema(QuestionAnswer)
+    else:
+        schema = {"type": "object", "properties": {"text": {"type": "string"}}}
+    if step.each is not None:
+        listed = {name: part for name, part in schema.items() if name != "$defs"}
+        schema = {"type": "object", "properties": {"items": _list_of(listed)}, "$defs": schema.get("$defs", {})}
+    return _Result(schema, schema)
+
+
+@cache
+def _output_schema(kind: Any) -> dict[str, Any]:
+    found: dict[str, Any] = kind.model_json_schema(mode="serialization")
+    return found
+
+
+def check_plan(
+    plan: Plan,
+    tools: Collection[str],
+    done: Sequence[Step] = (),
+    *,
+    works: bool = True,
+    contracts: Contracts = NO_CONTRACTS,
+) -> Plan:
     """A plan that can be worked off, its waves counted from 1 without holes; each step also depends on what it draws from.
 
     Args:
         done: finished steps that its own may depend on.
         works: whether a step with neither tool nor question can be made.
+        contracts: of the tools, which arguments and paths are held to; where one is missing, neither is known.
 
     Raises:
-        BadPlan: it is empty, too large, cyclic, names an unknown tool or step, or a step stands before what it needs.
+        BadPlan: it is empty, too large, cyclic, names an unknown tool or step, a step stands before what it needs, arguments do
+            not fit their tool, or a path leads to what a result does not have.
     """
     if not plan.steps:
         raise BadPlan("it has no steps")
@@ -264,16 +580,155 @@ def check_plan(plan: Plan, tools: Collection[str], done: Sequence[Step] = (), *,
         raise BadPlan(f"it has more than {MAX_STEPS} steps")
     steps = tuple(_with_needs(step) for step in plan.steps)
     waves = {step.id: step.wave for step in steps}
-    finished = {step.id for step in done}
-    if len(waves) < len(steps) or set(waves) & finished:
+    if len(waves) < len(steps) or set(waves) & {step.id for step in done}:
         raise BadPlan("two of its steps have one id")
+    _check_names(steps, done)
     _acyclic(steps)
     for step in steps:
-        _check_step(step, tools, waves, finished, works)
+        _check_step(step, tools, waves, {step.id for step in done}, works)
+    known = {step.id: step for step in (*done, *steps)}
+    for step in steps:
+        _check_values(step, known, contracts)
     counted = _renumber_waves(steps)
     if max(step.wave for step in counted) > MAX_WAVES:
         raise BadPlan(f"it has more than {MAX_WAVES} waves")
     return plan.model_copy(update={"steps": counted})
+
+
+def names_of(step: Step) -> Iterator[str]:
+    """The id of a step, and what its calls are journalled under, which no other step may be called."""
+    yield step.id
+    if step.each is not None:
+        yield f"{step.id}.items"
+        yield from (f"{step.id}.{at}" for at in range(1, step.each.limit + 1))
+
+
+def _check_names(steps: Iterable[Step], done: Iterable[Step]) -> None:
+    taken = set[str]()
+    for step in (*done, *steps):
+        if taken & (names := set(names_of(step))):
+            raise BadPlan(f"{step.id} is called like a call of another step")
+        taken |= names
+
+
+def _check_values(step: Step, known: Mapping[str, Step], contracts: Contracts) -> None:
+    """Hold all that a step draws from results to what those will have. Raises `BadPlan`."""
+
+    def at(field: str, of: str, path: str) -> _Result:
+        try:
+            return result_of(known[of], contracts).at(path)
+        except _NoPath as error:
+            raise BadPlan(f"{step.id}, {field}: the path {path!r} into {of}: {error}") from error
+
+    if step.when is not None:
+        found = at("when", step.when.of, step.when.path)
+        if step.when.test == "more_than" and not (_is_number(step.when.value) and found.may_be("number", "integer")):
+            raise BadPlan(f"{step.id}, when: more_than holds numbers against each other")
+    item = None
+    if step.each is not None:
+        try:
+            item = at("each", step.each.of, step.each.path).items()
+        except _NoPath as error:
+            raise BadPlan(f"{step.id}, each: what it goes through is no list") from error
+
+    def drawn(field: str, one: Placeholder) -> _Result:
+        if one.of is not None:
+            return at(field, one.of, one.path)
+        if item is None:
+            raise BadPlan(f"{step.id}, {field}: there is no item where nothing is gone through")
+        try:
+            return item.at(one.path)
+        except _NoPath as error:
+            raise BadPlan(f"{step.id}, {field}: the path {one.path!r} into an item: {error}") from error
+
+    holes: list[tuple[Where, _Result]] = []
+    for name, value in (("question", step.question), ("arguments", step.arguments)):
+        for where, one, inside in find_placeholders(value):
+            field = ".".join(map(str, (name, *where)))
+            result = drawn(field, one)
+            if inside and not result.in_text():
+                raise BadPlan(f"{step.id}, {field}: what is at {one.path!r} cannot stand in a text")
+            if name == "arguments":
+                holes.append((where, _TEXT if inside else result))
+    if step.tool is not None and step.tool in contracts:
+        _check_arguments(step, contracts[step.tool], holes)
+
+
+_TEXT = _Result({"type": "string"}, _ANY)
+
+
+def _check_arguments(step: Step, tool: Tool[Any, Any], holes: Sequence[tuple[Where, _Result]]) -> None:
+    """Hold arguments to their tool's schema, with samples in place of what is not known yet. Raises `BadPlan`."""
+    model: type[Message] = tool.rpc.input
+    schema = model.model_json_schema()
+    strange = set(step.arguments) - set(schema.get("properties", {})) - set(model.model_fields)
+    if strange and not tool.name.startswith(PREFIX) and not schema.get("additionalProperties"):
+        raise BadPlan(f"{step.id}, arguments: {tool.name} has no {', '.join(sorted(strange))}")
+    if not holes:
+        try:
+            model.model_validate_json(json.dumps(step.arguments))
+        except (ValidationError, ValueError) as error:
+            raise BadPlan(f"{step.id}, {_first_fault(error)}") from error
+        return
+    filled: Any = step.arguments
+    loose = {where for where, result in holes if not result.schema}
+    for where, result in holes:
+        filled = _fitting(filled, where, result.samples(), schema)
+    check = _validator(validator_for(schema, default=Draft202012Validator))(schema, registry=Registry())
+    places = {where for where, _ in holes}
+    for fault in check.iter_errors(filled):
+        if not _may_pass(fault, places, loose):
+            raise BadPlan(f"{step.id}, {'.'.join(map(str, ('arguments', *fault.absolute_path)))}: {fault.message}"[:500])
+
+
+def _first_fault(error: ValueError) -> str:
+    if not isinstance(error, ValidationError):
+        return f"arguments: {error}"[:500]
+    fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    return f"{'.'.join(map(str, ('arguments', *fault['loc'])))}: {fault['msg']}"[:500]
+
+
+def _fitting(arguments: Any, where: Where, samples: Sequence[Any], schema: Schema) -> Any:
+    """The arguments with the sample at a place that the schema finds least wrong with: one of several types is enough."""
+    check = _validator(validator_for(schema, default=Draft202012Validator))(schema, registry=Registry())
+    tried = [_put(arguments, where, sample) for sample in samples]
+
+    def faults(one: Any) -> int:
+        return sum(1 for fault in check.iter_errors(one) if not _may_pass(fault, {where}, frozenset()))
+
+    return min(tried, key=faults) if len(tried) > 1 else tried[0]
+
+
+def _put(value: Any, where: Where, sample: Any) -> Any:
+    if not where:
+        return sample
+    first, *rest = where
+    if isinstance(value, Mapping):
+        return {name: _put(one, tuple(rest), sample) if name == first else one for name, one in value.items()}
+    return [_put(one, tuple(rest), sample) if at == first else one for at, one in enumerate(value)]
+
+
+def _may_pass(fault: Any, holes: Collection[Where], loose: Collection[Where]) -> bool:
+    """Whether a fault is about the value of a sample, and not about its type.
+
+    Args:
+        holes: where samples stand.
+        loose: where nothing is known of the type.
+    """
+    place = tuple(fault.absolute_path)
+    if any(place[: len(hole)] == hole for hole in loose):
+        return True
+    within = any(place[: len(hole)] == hole for hole in holes)
+    if within and fault.validator in _OF_VALUES:
+        return True
+    if fault.validator not in ("anyOf", "oneOf", "allOf"):
+        return False
+    branches: dict[Any, list[Any]] = {}
+    for inner in fault.context or ():
+        branches.setdefault(inner.schema_path[0], []).append(inner)
+    if not branches:
+        return within
+    return any(all(_may_pass(inner, holes, loose) for inner in some) for some in branches.values())
 
 
 def _with_needs(step: Step) -> Step:
@@ -504,8 +959,12 @@ class GoalKnowledge:
     strategies: tuple[Strategy, ...] = ()
     offered: tuple[tuple[str, str, dict[str, Any]], ...] = ()
     """Name, description and arguments' schema of each tool, for who has to be told."""
+    contracts: Contracts = field(default_factory=dict, compare=False)
+    """The tools by name, whose schemas plans are held to."""
     template: Plan | None = None
     """A decomposition that worked for a goal like this."""
+    refused: str = ""
+    """What was wrong with the plan that was made of it before."""
     ahead: str = ""
     """What was thought before the work began."""
     worked: tuple[StepResult, ...] = ()

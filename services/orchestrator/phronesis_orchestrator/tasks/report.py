@@ -24,7 +24,15 @@ def plan_lines(known: GoalKnowledge) -> list[Line]:
     """What a plan is made with: what was done of an older one, what worked for goals like it, and the tools."""
     ahead = [Line.json(what="a look ahead", said=known.ahead)] if known.ahead else []
     template = [Line.json(what=_TEMPLATE, steps=[_step(step) for step in known.template.steps])] if known.template else []
-    return [*state_lines(known), *ahead, *known_strategy_lines(known.strategies), *template, *map(_tool, known.offered)]
+    refused = [Line.json(what="why the plan that you made is refused", said=known.refused)] if known.refused else []
+    return [
+        *refused,
+        *state_lines(known),
+        *ahead,
+        *known_strategy_lines(known.strategies),
+        *template,
+        *map(_tool, known.offered),
+    ]
 
 
 def known_strategy_lines(strategies: Iterable[Strategy]) -> list[Line]:
