@@ -503,10 +503,9 @@ class _Result:
     def at(self, path: str) -> _Result:
         """What stands at a path. Raises `_NoPath`."""
         try:
-            tree = jmespath.compile(path).parsed
+            return _Result(_TypeOf(self.root).visit(jmespath.compile(path).parsed, self.schema), self.root)
         except (JMESPathError, RecursionError, ValueError) as error:
-            raise _NoPath(f"it is no JMESPath: {str(error).splitlines()[0]}") from error
-        return _Result(_TypeOf(self.root).visit(tree, self.schema), self.root)
+            raise _NoPath(f"it is no JMESPath: {next(iter(str(error).splitlines()), '')}") from error
 
     def items(self) -> _Result:
         """What its items are. Raises `_NoPath`: it is no list."""
@@ -751,6 +750,8 @@ def _check_step(step: Step, tools: Collection[str], waves: dict[str, int], done:
         raise BadPlan(f"{step.id} has both a tool and a question")
     if step.tool is None and step.question is None and not works:
         raise BadPlan(f"{step.id} names no tool")
+    if step.tool is None and step.question is None and step.each is not None:
+        raise BadPlan(f"{step.id}, each: only a call or a question is made once for each item")
     if step.tool is not None and step.tool not in tools:
         raise BadPlan(f"{step.id} names an unknown tool")
     for needed in step.depends:

@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic_core import from_json, to_jsonable_python
 
-from phronesis_contracts import Forbidden, Label, NotFound, OriginKind, Principal, Risk, Rpc, ServiceError, Tool
+from phronesis_contracts import Forbidden, Internal, Label, NotFound, OriginKind, Principal, Risk, Rpc, ServiceError, Tool
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.media import ExtractedText, Media
 from phronesis_contracts.memory import AugmentedMemoryContext, Profile
@@ -40,8 +40,9 @@ from ..approvals.policy import Waiting
 from ..models.prompts import new_mark
 from ..models.reasoner import Answer, CallResult, Inquirer, Inquiry, Interpreter, Move, TurnContext, Value
 from ..traces.record import find_tool
-from ..turns.execution import Steps, TurnRun
+from ..turns.execution import JournalAway, Steps, TurnRun
 from ..turns.ports import Neighbours
+from ..turns.turn import LostClaim
 from ..understanding.answering import RuleAnswer, answer_by_rules
 from ..understanding.finding import Finding
 from ..understanding.plan import DATA_PLANS, Change, Focus, Rank, Select, Unknown
@@ -328,6 +329,12 @@ class QuestionDesk:
             answer, why = await self._best(running, turn)
         except ServiceError as error:
             return ToolResult(False, error.detail, code=error.code), neighbours.of_memory
+        except (JournalAway, LostClaim):
+            raise
+        except Exception as error:
+            # One step may not end the task; what broke stands in the log.
+            log.exception("the question of a step broke: %s", step)
+            return ToolResult(False, type(error).__name__, code=Internal.code), neighbours.of_memory
         if answer is None:
             return ToolResult(False, why, code=NOT_UNDERSTOOD), neighbours.of_memory
         return ToolResult(True, answer.text, answer.model_dump(mode="json")), neighbours.of_memory

@@ -33,7 +33,7 @@ from phronesis_orchestrator.tasks.ports import Criticism, GoalKnowledge, Plan, S
 from phronesis_orchestrator.turns.execution import Steps, TurnRun
 from phronesis_orchestrator.turns.turn import Claim
 from tests.support.personas import Persona
-from tests.unit.orchestrator.fakes import FakeJournal, FakeNeighbours, claim, raised
+from tests.unit.orchestrator.fakes import FakeJournal, FakeNeighbours, FakeTurns, claim, raised
 
 ANN = Principal(tenant="acme", user="ann", **Persona.MAESTRO.rights)
 PROMPTS = dict.fromkeys((*PURPOSES, LOOKING_UP), "x")
@@ -187,6 +187,9 @@ class TaskStage:
     tracing: Tracing = field(default_factory=lambda: Tracing("orchestrator"))
     experience: Experience = field(default_factory=NoExperience)
     thinking: CognitionSettings = field(default_factory=CognitionSettings)
+    approvals: FakeTurns | None = None
+    vocabularies: Any = None
+    settings: OrchestratorSettings = field(default_factory=OrchestratorSettings)
 
     def __post_init__(self) -> None:
         self.store = MemoryStore(self.journal)
@@ -215,7 +218,16 @@ class TaskStage:
         steps = Steps(self.journal, self.claim, self.tracing)
         cognition = Cognition(self.thinking, self.experience)
         running = TurnRun(
-            self.claim, steps, self.tracing, self.neighbours, OrchestratorSettings(), show, [], cognition=cognition
+            self.claim,
+            steps,
+            self.tracing,
+            self.neighbours,
+            self.settings,
+            show,
+            [],
+            cognition=cognition,
+            approvals=self.approvals,
+            vocabularies=self.vocabularies,
         )
         turn = TurnContext(self.agent, {}, (), Directive.FOCUSED_ANALYST, self.goal, self.goal)
         reasoner: Reasoner = self.planner if self.planner is not None else RULES
