@@ -24,7 +24,6 @@ def with_profile(settings: S, profile: ModelProfile) -> S:
         "turn_limit": known.turn_limit,
         "preflight_limit": known.seconds["preflight"],
         "reflection_limit": known.seconds["reflect"],
-        "rules_plan_first": True,
     }
     left_out = {
         name: value
@@ -43,9 +42,6 @@ class OrchestratorSettings(BaseSettings):
     """Turns that one worker runs side by side."""
     task_slots: int = Field(default=8, ge=1)
     """How many of the slots background tasks may take; the others are for people's turns."""
-    rules_plan_first: bool = False
-    """Whether rules plan a background task where they understand its goal, before a model is asked; with the model profile
-    `local` they do where it is not set."""
     lease: float = 15.0
     """Seconds that a claim lasts without being renewed."""
     idle_claims: int = 5

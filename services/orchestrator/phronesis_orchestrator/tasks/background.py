@@ -36,7 +36,6 @@ from . import rules
 from .decisions import BudgetMeter, is_good, make_plan, validate_task
 from .ports import (
     GoalKnowledge,
-    Plan,
     Planner,
     Strategies,
     Strategy,
@@ -243,20 +242,11 @@ class _TaskRun:
             raise NoPlan(limit.detail, field=limit.field)
         known = await self._known()
         with self._running.phase("task plan"):
-            plan = await make_plan(
-                self._running.steps,
-                self._turn,
-                self._planner,
-                _plan_by_rules,
-                known,
-                rules_first=self._running.settings.rules_plan_first,
-                seconds=meter.left,
-            )
+            plan = await make_plan(self._running.steps, self._turn, self._planner, rules.plan, known, meter)
         if plan.by_rules and self._planner is not None:
             # Whoever planned it works it off and reports: a model that was too slow for a plan is too slow for the rest.
             self._planner, self._name = None, RULES.name
-            if not self._running.settings.rules_plan_first:
-                self._running.degrade("model")
+            self._running.degrade("model")
         await self._board.planned(plan, tuple(one.id for one in known.strategies))
         runner = await self._runner(meter)
         with self._running.phase("task waves"):
@@ -328,10 +318,6 @@ class _TaskRun:
         approach = describe_approach(goal, done, text)
         labels = merge_labels((Label(kind=OriginKind.USER),), self._running.origins.labels)
         await self._parts.strategies.record(claim, goal[:GOAL], approach, score, succeeded=succeeded, labels=labels)
-
-
-async def _plan_by_rules(known: GoalKnowledge) -> Plan | None:
-    return rules.plan(known)
 
 
 def describe_approach(goal: str, done: WavesResult, text: WrittenReport) -> Strategy:

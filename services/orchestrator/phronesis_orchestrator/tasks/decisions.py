@@ -32,6 +32,7 @@ from .ports import (
     Verdict,
     WrittenReport,
     check_plan,
+    drawn_from,
     names_of,
     rename_steps,
 )
@@ -101,8 +102,8 @@ def _problem(name: str) -> Problem:
 log = logging.getLogger(__name__)
 
 
-UNREADABLE = "unreadable"
-"""Why there is no decision where an answer came that is not one."""
+_SAID = 8_000
+"""Characters of a faulty answer that its repair is shown."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,8 @@ class Decision(Generic[Value]):
     """Code of what went wrong; empty where nothing did."""
     detail: str = ""
     """The same in words."""
+    fault: Fault | None = None
+    """What a model said in place of an answer."""
 
 
 @dataclass
@@ -141,7 +144,8 @@ async def decide(steps: Steps, name: str, model: type[Value], call: Callable[[],
     if not fresh:
         steps.count(CallUsage.model_validate(found["spent"]), found["cost_usd"])
     value = model.model_validate(found["value"]) if found["value"] is not None else None
-    return Decision(value, found["why"], found.get("detail", ""))
+    detail, said = found.get("detail", ""), found.get("said")
+    return Decision(value, found["why"], detail, Fault(said, detail) if said is not None else None)
 
 
 def step_purpose(name: str) -> str:
@@ -155,12 +159,13 @@ async def _try_call(
 ) -> dict[str, Any]:
     used = _Used(CallUsage())
     value: Value | None = None
-    detail = ""
+    detail, said = "", None
     try:
         answer = await steps.made(f"{name}.call", model, lambda: _noting_spent(call, used), label=f"{step_purpose(name)}.call")
         used.spent, used.cost_usd = answer.spent, answer.cost_usd
-        value, why = answer.value, "" if answer.value is not None else UNREADABLE
-        detail = answer.fault.wrong if answer.fault is not None else ""
+        value, why = answer.value, "" if answer.value is not None else "unreadable"
+        if answer.fault is not None:
+            detail, said = answer.fault.wrong, answer.fault.said[:_SAID]
     except (JournalAway, LostClaim):
         raise  # the attempt is over, and nothing is decided
     except ServiceError as error:
@@ -172,7 +177,8 @@ async def _try_call(
     if why:
         log.warning("the decision %s could not be made: %s", name, why)
     payload = value.model_dump(mode="json") if value is not None else None
-    return {"value": payload, "why": why, "detail": detail, "spent": used.spent.model_dump(), "cost_usd": used.cost_usd}
+    told = {"value": payload, "why": why, "detail": detail, "said": said}
+    return {**told, "spent": used.spent.model_dump(), "cost_usd": used.cost_usd}
 
 
 async def _noting_spent(call: Callable[[], Awaitable[Answer[Value]]], used: _Used) -> Answer[Value]:
@@ -252,8 +258,6 @@ def _step_content(step: Step) -> tuple[object, ...]:
     return step.description, step.tool, step.question, step.arguments, step.each, step.when
 
 
-RulesPlan = Callable[[GoalKnowledge], Awaitable[Plan | None]]
-"""Makes a plan by rules; `None` where they do not understand the goal. It may raise `NoPlan` to say why there is none."""
 _SHARE = 0.5
 """The share of the time left that making a plan may take of a model: the rest is for working it off."""
 
@@ -262,40 +266,39 @@ async def make_plan(
     steps: Steps,
     context: TurnContext,
     planner: Planner | None,
-    rules: RulesPlan,
+    rules: Callable[[GoalKnowledge], Plan | None],
     known: GoalKnowledge,
-    *,
-    rules_first: bool = False,
-    seconds: float | None = None,
+    meter: BudgetMeter | None = None,
 ) -> Plan:
-    """The first plan of a task: the model's, repaired once where it is no good; then that of the rules.
+    """The first plan of a task: the model's, repaired once where it is no good; then that of the rules; then one that worked
+    for a goal like this.
 
     Args:
         planner: the model; rules plan where there is none.
-        rules_first: whether the model is asked only where the rules have no plan.
-        seconds: time that is left for the task; half of it may pass with the model.
+        rules: makes a plan by rules; `None` where they do not understand the goal.
+        meter: the task's budget; at most half of the time that is left passes with the model.
 
     Raises:
         NoPlan: nobody could make one.
     """
-    order: list[Callable[[], Awaitable[Plan | str]]] = [
-        # A name of its own only beside a model's: what an earlier version journalled for rules alone is still found.
-        lambda: _plan_by_rules(steps, "task.plan.rules" if planner is not None else "task.plan", rules, known)
-    ]
-    if planner is not None:
-        model = planner
-        order.insert(1 if rules_first else 0, lambda: _plan_by_model(steps, context, model, known, seconds))
     reasons: list[str] = []
-    for make in order:
-        found = await make()
+    if planner is not None:
+        found = await _plan_by_model(steps, context, planner, known, meter)
         if isinstance(found, Plan):
             return shorten_plan(found, known.strategies)
         reasons.append(found)
+    # A name of its own only beside a model's: what an earlier version journalled for rules alone is still found.
+    found = await _plan_by_rules(steps, "task.plan.rules" if planner is not None else "task.plan", rules, known)
+    if isinstance(found, Plan):
+        return shorten_plan(found, known.strategies)
+    reasons.append(found)
     if known.template is not None:
         try:
             return shorten_plan(_checked(known.template, known, works=planner is not None), known.strategies)
         except BadPlan as wrong:
             log.warning("a plan that worked before is no good any more: %s", wrong)
+    if planner is None:
+        reasons.append("without a language model only tasks over the portfolio and the constitution are understood")
     raise NoPlan(next(filter(None, reasons), "no plan could be made for this goal"))
 
 
@@ -306,11 +309,13 @@ def _checked(plan: Plan, known: GoalKnowledge, *, works: bool) -> Plan:
 _UNFIT = "the plan for this goal cannot be worked off"
 
 
-async def _plan_by_rules(steps: Steps, name: str, rules: RulesPlan, known: GoalKnowledge) -> Plan | str:
+async def _plan_by_rules(
+    steps: Steps, name: str, rules: Callable[[GoalKnowledge], Plan | None], known: GoalKnowledge
+) -> Plan | str:
     """The plan of the rules, or why there is none."""
 
     async def make() -> Answer[Plan]:
-        plan = await rules(known)
+        plan = rules(known)
         try:
             return Answer(plan and _checked(plan.model_copy(update={"by_rules": True}), known, works=False))
         except BadPlan as wrong:
@@ -322,14 +327,13 @@ async def _plan_by_rules(steps: Steps, name: str, rules: RulesPlan, known: GoalK
 
 
 async def _plan_by_model(
-    steps: Steps, context: TurnContext, planner: Planner, known: GoalKnowledge, seconds: float | None
+    steps: Steps, context: TurnContext, planner: Planner, known: GoalKnowledge, meter: BudgetMeter | None
 ) -> Plan | str:
     """The plan of the model, or why there is none. What is wrong with the first one is told it once."""
-    due = time.time() + seconds * _SHARE if seconds is not None else None
+    due = min(deadline.get() or math.inf, time.time() + meter.left * _SHARE if meter is not None else math.inf)
 
     async def ask(told: GoalKnowledge) -> Answer[Plan]:
-        earlier = deadline.get()
-        token = deadline.set(min(due, earlier) if due is not None and earlier is not None else due or earlier)
+        token = deadline.set(due if due < math.inf else None)
         try:
             answer = await planner.decompose(context, told)
         finally:
@@ -345,8 +349,9 @@ async def _plan_by_model(
             return replace(answer, value=None, fault=Fault(said, f"{_UNFIT}: {wrong}"))
 
     made = await decide(steps, "task.plan", Plan, lambda: ask(known))
-    if made.value is None and made.why == UNREADABLE and made.detail:
-        refused = replace(known, refused=made.detail)
+    repairs = made.fault is not None and (meter is None or meter.model() is None)
+    if made.value is None and repairs:
+        refused = replace(known, refused=made.fault)
         again = await decide(steps, "task.plan.repair", Plan, lambda: ask(refused))
         return again.value or made.detail
     return made.value or made.detail
@@ -360,7 +365,9 @@ def shorten_plan(plan: Plan, strategies: tuple[Strategy, ...]) -> Plan:
     if not strategies:
         return plan
     used = {tool for strategy in strategies for tool in strategy.tools_used}
-    gone = {step.id for step in plan.steps if step.optional and step.tool is not None and step.tool not in used}
+    drawn = {id for step in plan.steps for id in drawn_from(step)}
+    spare = (step for step in plan.steps if step.optional and step.tool is not None and step.id not in drawn)
+    gone = {step.id for step in spare if step.tool not in used}
     kept = [step for step in plan.steps if step.id not in gone]
     if not kept or not gone:
         return plan

@@ -26,7 +26,7 @@ from phronesis_contracts.answers import Visualization
 from phronesis_contracts.outside import PREFIX
 from phronesis_contracts.tasks import MAX_BLOCKS, FigureRow, ReportBlock, SourceRow, TableBlock, TaskState
 
-from ..models.reasoner import Answer, TurnContext
+from ..models.reasoner import Answer, Fault, TurnContext
 from ..turns.turn import Claim
 
 MAX_STEPS = 60
@@ -964,8 +964,8 @@ class GoalKnowledge:
     """The tools by name, whose schemas plans are held to."""
     template: Plan | None = None
     """A decomposition that worked for a goal like this."""
-    refused: str = ""
-    """What was wrong with the plan that was made of it before."""
+    refused: Fault | None = None
+    """The plan that was made of it before, and what is wrong with it."""
     ahead: str = ""
     """What was thought before the work began."""
     worked: tuple[StepResult, ...] = ()

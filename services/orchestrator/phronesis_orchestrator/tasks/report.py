@@ -18,6 +18,7 @@ from .decisions import decide
 from .ports import Caller, GoalKnowledge, Planner, Step, StepResult, Strategy, WrittenReport
 
 _TEMPLATE = "a plan that worked for a goal like this"
+_REFUSED = "a plan that is refused"
 
 
 def plan_lines(known: GoalKnowledge) -> list[Line]:

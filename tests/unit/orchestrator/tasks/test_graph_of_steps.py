@@ -105,7 +105,9 @@ async def test_a_plan_with_a_path_to_nowhere_is_refused_before_anything_runs() -
     stage = stage_of(look(), bad, planner=planner)
     planner.plans.append(Plan(steps=(look(),)))
     await stage.run()
-    assert "use, arguments.type" in planner.known("decompose", 1).refused
+    refused = planner.known("decompose", 1).refused
+    assert refused is not None
+    assert "use, arguments.type" in refused.wrong
     assert stage.made == ["look"]
 
 
