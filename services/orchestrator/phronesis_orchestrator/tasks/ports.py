@@ -548,6 +548,30 @@ def result_of(step: Step, contracts: Contracts) -> _Result:
     return _Result(schema, schema)
 
 
+_TOLD = 10
+"""Members of one object that an outline tells."""
+
+
+def outline(tool: Tool[Any, Any]) -> str:
+    """What a tool gives, in few words and as paths write it: `items[].{id, title}, total`."""
+    output: Any = tool.rpc.output
+    schema = _output_schema(output)
+    return ", ".join(_outline(_TypeOf(schema), schema))
+
+
+def _outline(types: _TypeOf, schema: Schema, *, inner: bool = False) -> Iterator[str]:
+    for name, part in list(_members(types, schema).items())[:_TOLD]:
+        lists = types.of_kind(_mapping(part), "array") if not inner else []
+        held = types.items(lists[0]) if lists and "type" in lists[0] else _mapping(part)
+        members = ", ".join(_outline(types, held, inner=True)) if not inner else ""
+        yield f"{name}{'[]' if held is not part else ''}{f'.{{{members}}}' if members else ''}"
+
+
+def _members(types: _TypeOf, schema: Schema) -> Mapping[str, Any]:
+    found = (one.get("properties") for one in types.alternatives(schema))
+    return next((one for one in found if isinstance(one, Mapping)), {})
+
+
 @cache
 def _output_schema(kind: Any) -> dict[str, Any]:
     found: dict[str, Any] = kind.model_json_schema(mode="serialization")

@@ -68,6 +68,7 @@ from .ports import (
     missing_needs,
     next_wave,
 )
+from .report import block_text, needed_lines
 
 
 class ProgressBoard:
@@ -158,9 +159,11 @@ async def work_on_step(
     context: TurnContext,
     step: Step,
     offered: tuple[Any, ...],
+    found: str = "",
 ) -> ToolResult:
-    """What a step gave."""
-    step_context = replace(context, user_text=step.description, final_input=step.description)
+    """What a step gave. `found`: what the steps that it needs gave, for the model to read."""
+    thought = replace(context.thought, plan=found)
+    step_context = replace(context, user_text=step.description, final_input=step.description, thought=thought)
     inquiry = Inquiry("task", step.description, offered, new_mark(step_context))
     tools: list[str] = []
     for number in range(1, MAX_ROUNDS + 1):
@@ -536,8 +539,10 @@ class TaskRunner:
             calls = plan_calls(step, results)
         except NoValue as error:
             return ToolResult(False, str(error), code=NO_VALUE)
-        if isinstance(calls, ToolResult) or (step.tool is None and step.question is None):
+        if isinstance(calls, ToolResult):
             return calls
+        if step.tool is None and step.question is None:
+            return replace(calls, needed=[result for result in done if result.step.id in step.depends and result.outcome.ok])
         return Calls([replace(call, limit=self._meter.call()) for call in calls.made])
 
     async def _step(self, step: Step, calls: Calls | ToolResult) -> StepResult:
@@ -551,8 +556,11 @@ class TaskRunner:
         if step.tool is None and step.question is None:
             if self._inquirer is None:
                 return ToolResult(False, "nobody can work on it", code="task.no_model")
-            steps = self._running.steps
-            return await work_on_step(steps, self._caller, self._meter, self._inquirer, self._context, step, self._offered)
+            steps, room = self._running.steps, self._running.cognition.settings.plan_tokens
+            found = block_text(needed_lines(calls.needed), room)
+            return await work_on_step(
+                steps, self._caller, self._meter, self._inquirer, self._context, step, self._offered, found
+            )
         if step.each is None:
             return await self._call(f"task.step.{step.id}", step, calls.made[0])
         return await self._each(step, calls)
@@ -602,6 +610,8 @@ class Calls:
     """The calls of a step, in their order."""
 
     made: Sequence[StepCall]
+    needed: Sequence[StepResult] = ()
+    """What the steps gave that it needs, where a model works on it."""
 
 
 def plan_calls(step: Step, results: Mapping[str, Any]) -> Calls | ToolResult:
