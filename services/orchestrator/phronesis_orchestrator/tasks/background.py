@@ -16,7 +16,11 @@ from phronesis_bus import Bus, Call, serve
 from phronesis_contracts import Label, Message, OriginKind, Principal, Risk, Tool, merge_labels
 from phronesis_contracts.answers import Analysis, AnswerData, MemoryProcess
 from phronesis_contracts.constitution.insight import CONTRADICTIONS_TOOL
-from phronesis_contracts.constitution.paths import DECISIONS_SINCE_TOOL, DUE_WORK_TOOL
+from phronesis_contracts.constitution.lists import GET_NODE_TOOL, LIST_FOUNDATION_TOOL, LIST_VISION_TOOL, LISTS
+from phronesis_contracts.constitution.paths import DECISIONS_SINCE_TOOL, DUE_WORK_TOOL, SUBGRAPH_TOOL
+from phronesis_contracts.constitution.registry import Layer
+from phronesis_contracts.constitution.search import SEMANTIC_SEARCH_TOOL
+from phronesis_contracts.constitution.session import GET_CALENDAR_TOOL
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.memory import RECALL_TOOL, REMEMBER_TOOL
 from phronesis_contracts.orchestrator import TaskBudget, Turn, TurnRef
@@ -56,6 +60,13 @@ _OF_RULES: tuple[Tool[Any, Any], ...] = (
     DECISIONS_SINCE_TOOL,
     DUE_WORK_TOOL,
     CONTRADICTIONS_TOOL,
+    GET_NODE_TOOL,
+    SUBGRAPH_TOOL,
+    GET_CALENDAR_TOOL,
+    SEMANTIC_SEARCH_TOOL,
+    LIST_FOUNDATION_TOOL,
+    LIST_VISION_TOOL,
+    *(tool for layer, tool in LISTS.items() if layer not in (Layer.FOUNDATION, Layer.VISION)),
 )
 """What the rules read with, whatever agent is asked."""
 
@@ -284,7 +295,8 @@ class _TaskRun:
         looks_up = self._turn.agent is not None and LOOKING_UP in self._turn.agent.prompts
         planner = self._planner if looks_up else None
         model = self._reasoner if self._planner is not None and isinstance(self._reasoner, Interpreter) else None
-        desk = QuestionDesk(self._running, self._turn, model, self._tools)
+        reads = list_task_tools(self._turn.agent, self._running.claim.who, rules=True)
+        desk = QuestionDesk(self._running, self._turn, model, {**reads, **self._tools})
         return TaskRunner(
             self._running, self._turn, self._caller, planner, inquirer, self._offered, meter, self._board, journalled, desk.ask
         )
