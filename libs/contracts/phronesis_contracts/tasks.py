@@ -85,7 +85,7 @@ class StepState(StrEnum):
     DONE = "done"
     FAILED = "failed"
     SKIPPED = "skipped"
-    """Not made: what it needs failed, or the budget was spent."""
+    """Not made: what it needs failed, its condition does not hold, or the budget was spent."""
 
 
 class TaskStep(Message):
@@ -98,7 +98,7 @@ class TaskStep(Message):
     description: str
     """What is to be done."""
     tool: str | None = None
-    """The tool that it calls; a step without one is worked on with several tools."""
+    """The tool that it calls; a step without one asks a question, or is worked on with several tools."""
     depends: tuple[str, ...] = ()
     """Ids of the steps whose results it needs."""
     state: StepState = StepState.PENDING

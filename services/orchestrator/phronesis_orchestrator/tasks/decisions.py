@@ -292,9 +292,9 @@ async def make_plan(
     if isinstance(found, Plan):
         return shorten_plan(found, known.strategies)
     reasons.append(found)
-    if known.template is not None:
+    if planner is not None and known.template is not None:
         try:
-            return shorten_plan(_checked(known.template, known, works=planner is not None), known.strategies)
+            return shorten_plan(_checked(known.template, known, works=True), known.strategies)
         except BadPlan as wrong:
             log.warning("a plan that worked before is no good any more: %s", wrong)
     if planner is None:
