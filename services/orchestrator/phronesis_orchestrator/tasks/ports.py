@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 import jmespath
 from jmespath.exceptions import JMESPathError
 from jmespath.functions import Functions
+from jmespath.parser import ParsedResult
 from jmespath.visitor import Visitor
 from jsonschema import Draft202012Validator
 from jsonschema.validators import extend, validator_for
@@ -36,6 +39,8 @@ MAX_OF_WAVE = 16
 """Steps that are made side by side."""
 MAX_PATH = 500
 """Characters of a path into a result."""
+_MAX_WAYS = 100
+"""How many times a path may take the same value over: each `[@, @]` behind another doubles what there is."""
 MAX_QUESTION = 4_000
 MAX_ITEMS = 100
 """Items that one step goes through at most."""
@@ -170,10 +175,29 @@ def fill_placeholders(value: Any, results: Mapping[str, Any], item: Any = None) 
             return value
 
 
+def compile_path(path: str) -> ParsedResult:
+    """A path that is followed soon. Raises `ValueError`: it is no JMESPath, or gives far more than it is given."""
+    try:
+        found = jmespath.compile(path)
+        ways = _ways(found.parsed)
+    except RecursionError as error:
+        raise ValueError("it is nested too deep") from error
+    if ways > _MAX_WAYS:
+        raise ValueError("it takes the same values over too often")
+    return found
+
+
+def _ways(node: Any) -> int:
+    """How many times a path takes a value over at most."""
+    children = [one for one in node["children"] if isinstance(one, dict)]
+    own = len(children) if node["type"] in ("multi_select_list", "multi_select_dict") else 1
+    return max(own, 1) * math.prod(_ways(one) for one in children)
+
+
 def look_up(path: str, value: Any) -> Any:
     """What a path gives; `None` where it gives nothing. Raises `NoValue`: it cannot be followed in this value."""
     try:
-        return jmespath.search(path, value)
+        return compile_path(path).search(value)
     except (JMESPathError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise NoValue(f"the path {path!r} cannot be followed: {error}"[:300]) from error
 
@@ -261,7 +285,7 @@ def drawn_from(step: Step) -> tuple[str, ...]:
 Schema = Mapping[str, Any]
 """A JSON Schema; the empty one allows anything."""
 _ANY: Schema = MappingProxyType({})
-_DEEPEST = 12
+_DEEPEST = 6
 """Levels of a result that samples are made for."""
 _OF_VALUES = frozenset(
     """pattern format enum const minLength maxLength minimum maximum exclusiveMinimum exclusiveMaximum multipleOf
@@ -453,10 +477,12 @@ def _schema_of(value: Any) -> Schema:
             return {"type": "null"}
 
 
-def _samples(types: _TypeOf, schema: Schema, depth: int = 0) -> list[Any]:
+def _samples(types: _TypeOf, schema: Schema, depth: int = 0) -> Iterator[Any]:
     """A value for each alternative of a schema, null only where there is no other."""
-    found = [_sample(types, one, depth) for one in types.alternatives(schema) if one.get("type") != "null"]
-    return found or [None]
+    found = [one for one in types.alternatives(schema) if one.get("type") != "null"]
+    yield from (_sample(types, one, depth) for one in found)
+    if not found:
+        yield None
 
 
 def _sample(types: _TypeOf, one: Schema, depth: int) -> Any:
@@ -467,10 +493,10 @@ def _sample(types: _TypeOf, one: Schema, depth: int) -> Any:
     match one.get("type"):
         case "object" if depth < _DEEPEST:
             known = one.get("properties", {})
-            return {name: _samples(types, _mapping(part), depth + 1)[0] for name, part in known.items()}
+            return {name: next(_samples(types, _mapping(part), depth + 1)) for name, part in known.items()}
         case "array" if depth < _DEEPEST:
             parts = one.get("prefixItems") or [_mapping(one.get("items"))]
-            return [_samples(types, part, depth + 1)[0] for part in parts]
+            return [next(_samples(types, part, depth + 1)) for part in parts]
         case "object":
             return {}
         case "array":
@@ -503,7 +529,7 @@ class _Result:
     def at(self, path: str) -> _Result:
         """What stands at a path. Raises `_NoPath`."""
         try:
-            return _Result(_TypeOf(self.root).visit(jmespath.compile(path).parsed, self.schema), self.root)
+            return _Result(_TypeOf(self.root).visit(compile_path(path).parsed, self.schema), self.root)
         except (JMESPathError, RecursionError, ValueError) as error:
             raise _NoPath(f"it is no JMESPath: {next(iter(str(error).splitlines()), '')}") from error
 
@@ -522,7 +548,7 @@ class _Result:
 
     def samples(self) -> list[Any]:
         """Values of its types."""
-        return _samples(_TypeOf(self.root), self.schema)
+        return list(islice(_samples(_TypeOf(self.root), self.schema), _MAX_WAYS))
 
 
 _UNKNOWN = _Result(_ANY, _ANY)

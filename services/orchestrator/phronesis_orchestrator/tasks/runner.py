@@ -14,7 +14,19 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic_core import from_json, to_jsonable_python
 
-from phronesis_contracts import Forbidden, Internal, Label, NotFound, OriginKind, Principal, Risk, Rpc, ServiceError, Tool
+from phronesis_contracts import (
+    Forbidden,
+    Internal,
+    Label,
+    NotFound,
+    OriginKind,
+    Principal,
+    Risk,
+    Rpc,
+    ServiceError,
+    Tool,
+    Unavailable,
+)
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.media import ExtractedText, Media
 from phronesis_contracts.memory import AugmentedMemoryContext, Profile
@@ -338,21 +350,38 @@ class QuestionDesk:
             # One step may not end the task; what broke stands in the log.
             log.exception("the question of a step broke: %s", step)
             return ToolResult(False, type(error).__name__, code=Internal.code), neighbours.of_memory
+        finally:
+            for part in running.degraded:
+                self._running.degrade(part)
+        if answer is None and running.degraded:
+            away = ", ".join(running.degraded)
+            return ToolResult(False, f"it could not be looked up without {away}", code=Unavailable.code), neighbours.of_memory
         if answer is None:
             return ToolResult(False, why, code=NOT_UNDERSTOOD), neighbours.of_memory
         return ToolResult(True, answer.text, answer.model_dump(mode="json")), neighbours.of_memory
 
     async def _best(self, running: TurnRun, turn: TurnContext) -> tuple[QuestionAnswer | None, str]:
-        """The first answer that explains every word and finds something; then one that finds nothing; then what is quoted."""
+        """The first answer that explains every word and finds something; then one that finds nothing; then what is quoted.
+
+        Raises:
+            ServiceError: nothing was found, and not all could be asked.
+        """
         of_twin, of_counsel = self._of_twin, self._of_counsel
         first = turn.agent is not None and uses_allow_list(turn.agent) and not answers_like_dialogue(turn.agent)
         empty: QuestionAnswer | None = None
         words: list[str] = []
+        away: ServiceError | None = None
         for read in (of_counsel, of_twin) if first else (of_twin, of_counsel):
-            answer, unexplained = await read(running, turn)
+            try:
+                answer, unexplained = await read(running, turn)
+            except ServiceError as error:
+                away = error
+                continue
             if answer is not None and not answer.empty:
                 return answer, ""
             empty, words = empty or answer, [*words, *unexplained]
+        if away is not None:
+            raise away
         if empty is not None:
             return empty, ""
         quoted = await answer_by_rules(running, turn)

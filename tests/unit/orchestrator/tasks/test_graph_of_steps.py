@@ -10,6 +10,7 @@ from phronesis_contracts import OriginKind
 from phronesis_contracts.approvals import ApprovalStatus
 from phronesis_contracts.catalog import TOOLS
 from phronesis_contracts.constitution.registry import Layer
+from phronesis_contracts.constitution.search import SEMANTIC_SEARCH, SearchStats, SemanticFound
 from phronesis_contracts.constitution.writes import NodeWritten
 from phronesis_contracts.facts import LEARN
 from phronesis_contracts.memory import RECALL, ItemKind, Recalled, RecalledItem
@@ -56,6 +57,7 @@ def stage_of(*steps: Step, **more: Any) -> TaskStage:
     given = {"answers": {"look": rows(*SHIPS), "Vessel": VESSELS}, "agent": AGENT, **more}
     stage = TaskStage(planner, **given)
     stage.neighbours.owners[CREATE.rpc.subject] = created
+    stage.neighbours.owners[SEMANTIC_SEARCH.subject] = SemanticFound(results=(), stats=SearchStats())
     return stage
 
 
@@ -385,6 +387,17 @@ async def test_a_question_with_a_word_that_nothing_explains_fails_and_names_it()
     await stage.run()
     assert states(stage)["ask"] == (StepState.FAILED, "task.not_understood")
     assert "purple" in results(stage)["ask"].text
+
+
+async def test_a_question_that_cannot_be_looked_up_now_says_so_and_is_not_called_unclear() -> None:
+    class Away(Shipyard):
+        async def ask(self, *given: Any, **more: Any) -> Any:
+            raise BROKEN
+
+    stage = stage_of(made("ask", 1, question="How many vessels are there?"), vocabularies=Vocabularies(Away()))
+    await stage.run()
+    assert states(stage)["ask"] == (StepState.FAILED, "unavailable")
+    assert "graph" in stage.running.degraded
 
 
 async def test_questions_side_by_side_are_journalled_apart() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -232,6 +233,26 @@ def test_numbers_and_lists_stand_in_a_text_as_they_are_written(value: Any, text:
 def test_a_path_that_gives_nothing_says_so(value: Any) -> None:
     with pytest.raises(NoValue):
         fill_placeholders({"x": value}, {"a": {"rows": ["x", "y"]}})
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "|".join(["[@,@][]"] * 60),
+        "|".join(["{a:@,b:@}"] * 45),
+        "|".join(["[@,{a:@}]"] * 40),
+        "join('',[@,@])" + "|join('',[@,@])" * 30,
+        "!" * 480,
+    ],
+    ids=["lists", "objects", "mixed", "texts", "negations"],
+)
+def test_a_path_that_would_give_far_more_than_it_is_given_is_refused_at_once(path: str) -> None:
+    began = time.monotonic()
+    with pytest.raises(NoValue):
+        fill_placeholders({"x": {"$item": path}}, {}, "x")
+    with pytest.raises(BadPlan, match=r"arguments\.type"):
+        checked(LOOK, made(tool=SURVEY, arguments={"type": of("a", path)}))
+    assert time.monotonic() - began < 2
 
 
 @given(st.text(max_size=40), json_values)
