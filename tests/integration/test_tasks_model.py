@@ -55,11 +55,11 @@ def script(server: GroqServer, **said: Any) -> None:
             server.fail(purpose, Fault(content=one if isinstance(one, str) else json.dumps(one)))
 
 
-async def run(server: GroqServer, stage: TaskStage) -> LoopAnswer:
+async def run(server: GroqServer, stage: TaskStage, budget: int = 12_000) -> LoopAnswer:
     """Work on the task of a stage with the model of the server."""
     large = CallLimits(LARGE, seconds=5.0, max_tokens=500, effort="low")
     light = CallLimits(LIGHT, seconds=5.0, max_tokens=500, effort="low")
-    async with reasoning(server, budget=12_000, router=light, final=large) as model:
+    async with reasoning(server, budget=budget, router=light, final=large) as model:
         stage.planner, stage.agent = model, PROFILE
         return await stage.run()
 
@@ -114,6 +114,15 @@ async def test_a_plan_is_made_with_the_tools_at_hand_and_what_worked_before(serv
     assert (tool["what"], tool["name"], legal_name(tool["name"])) == ("tool", "survey_twin", "survey_twin")
     assert "type" in tool["arguments"]["properties"]
     assert tool["gives"] == "rows[], total, next, statement"
+
+
+async def test_a_model_that_holds_little_plans_with_the_part_of_what_is_known_that_fits(server: GroqServer) -> None:
+    script(server, decompose=planned("a"))
+    stage = TaskStage(goal=GOAL)
+    stage.strategies.found = tuple(Strategy(str(n), f"Goal {n}", "Look there. " * 300, (), "") for n in range(2))
+    await run(server, stage, budget=800)
+    assert stage.made == ["a"]
+    assert shown(server, "decompose")
 
 
 async def test_a_strategy_that_was_formed_with_what_others_wrote_is_told_as_such(server: GroqServer) -> None:
