@@ -12,7 +12,7 @@ from pydantic_core import from_json
 
 from phronesis_contracts import ServiceError
 from phronesis_contracts.orchestrator import Problem
-from phronesis_contracts.tasks import StepState, TaskState, TaskStep
+from phronesis_contracts.tasks import StepState, StrategiesArm, TaskState, TaskStep
 
 from ..approvals.policy import Waiting
 from ..models.prompts import new_mark
@@ -43,9 +43,9 @@ class ProgressBoard:
         self._steps: dict[str, TaskStep] = {}
         self.state = TaskState()
 
-    async def planned(self, plan: Plan, strategies: tuple[str, ...]) -> None:
+    async def planned(self, plan: Plan, strategies: tuple[str, ...], arm: StrategiesArm) -> None:
         self._steps = {step.id: _planned_step(step) for step in plan.steps}
-        await self.update(strategies=strategies)
+        await self.update(strategies=strategies, strategies_arm=arm)
         waves = self.state.waves
         await self._running.show("plan", waves=waves, steps=[f"{step.wave}. {step.description}" for step in plan.steps])
 
