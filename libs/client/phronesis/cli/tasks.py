@@ -161,6 +161,9 @@ def _finish(stack: Stack, task: Task) -> None:
     stack.show(task, _print)
     if task.progress.report is None:
         raise typer.Exit(1)
+    if task.progress.verified is None:
+        id = task.task_id
+        output.note(f"is this what you asked for? phronesis tasks accept {id}, or: phronesis tasks reject {id}")
 
 
 def _print(task: Task) -> None:

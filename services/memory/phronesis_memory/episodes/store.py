@@ -14,6 +14,7 @@ from phronesis_contracts.memory import ItemKind
 from phronesis_contracts.orchestrator import ToolOutcome, TurnStatus
 from phronesis_contracts.service import AUDITED
 from phronesis_contracts.tasks import VerifiedBy
+from phronesis_contracts.tools import legal_name
 from phronesis_postgres import Connection, Database, write_news, write_once
 
 from ..items.rows import find_tombstones, lock_owner, rewrite_item, write_items
@@ -171,9 +172,8 @@ _READ_STRATEGIES = f"""
     FROM strategies JOIN items ON id = item_id, LATERAL ({_COUNTS}) AS counts
     WHERE strategies.tenant = $1 AND strategies.owner = $2 AND id = ANY($3::uuid[])
         AND NOT retired AND NOT withdrawn AND accepted > 0
-        AND (agent = '' OR $4 = '' OR agent = $4) AND (strategies.kind = '' OR $5 = '' OR strategies.kind = $5)
-        AND ($6::text[] IS NULL OR NOT EXISTS (
-            SELECT FROM unnest(tools_used) AS tool WHERE replace(tool, '.', '_') <> ALL($6)))"""  # noqa: S608
+        AND (agent = '' OR $4 = '' OR agent = $4)
+        AND (strategies.kind = '' OR $5 = '' OR strategies.kind = $5)"""  # noqa: S608
 _STATE = """
     CASE WHEN withdrawn OR retired THEN 'retired' WHEN accepted > 0 THEN 'active' ELSE 'unverified' END"""
 _KEPT = f"""
@@ -251,9 +251,11 @@ class PostgresStrategies:
         close = {hit.id: hit.cosine for hit in hits if hit.cosine >= floor}
         if not close:
             return []
-        tools = None if wanted.tools is None else [name.replace(".", "_") for name in wanted.tools]
         async with self._database.connection(who.tenant) as connection:
-            rows = await connection.fetch(_READ_STRATEGIES, who.tenant, who.user, list(close), wanted.agent, wanted.kind, tools)
+            rows = await connection.fetch(_READ_STRATEGIES, who.tenant, who.user, list(close), wanted.agent, wanted.kind)
+        if wanted.tools is not None:
+            at_hand = set(map(legal_name, wanted.tools))
+            rows = [row for row in rows if at_hand.issuperset(map(legal_name, row["tools_used"]))]
         found = {str(row["id"]): row for row in rows}
         return [_strategy_from_row(found[id], cosine) for id, cosine in close.items() if id in found]
 
