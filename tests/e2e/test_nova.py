@@ -16,7 +16,7 @@ from tests.support.approving import Desk
 from tests.support.groq_answers import blocks
 from tests.support.groq_server import Fault
 from tests.support.people import Person
-from tests.support.tasks import ended, task
+from tests.support.tasks import ended, judged, task
 
 pytestmark = [pytest.mark.verify, pytest.mark.timeout(300)]
 
@@ -273,7 +273,9 @@ async def test_approaches_of_tasks_that_went_well_are_recalled_for_the_next(
         scripted(desk, goal, "task_report", REPORT)
         scripted(desk, goal, "criticise", {"score": score, "reason": "as asked"})
     for goal in goals[:3]:
-        assert (await ended(somebody, await task(somebody, goal)))["status"] == "completed"
+        done = await ended(somebody, await task(somebody, goal))
+        assert done["status"] == "completed"
+        await judged(somebody, done["task_id"])
     last = await ended(somebody, await task(somebody, goals[3]))
     assert (0 < len(last["progress"]["strategies"]) <= 2) is kept
     assert ("PROVEN STRATEGIES" in logged(desk, last["task_id"])) is kept
@@ -313,7 +315,8 @@ async def test_a_strategy_outlives_a_restart_of_every_part(desk: Desk, somebody:
         scripted(desk, goal, "decompose", {"title": "T", "kind": "buoys", "steps": [step("look", 1)]})
         scripted(desk, goal, "task_report", REPORT)
         scripted(desk, goal, "criticise", {"score": 0.9, "reason": "as asked"})
-    await ended(somebody, await task(somebody, goals[0]))
+    first = await ended(somebody, await task(somebody, goals[0]))
+    await judged(somebody, first["task_id"])
     async with approving.restarted(desk) as again:
         same = again.people.known(somebody)
         last = await ended(same, await task(same, goals[1]))

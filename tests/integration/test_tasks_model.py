@@ -92,7 +92,8 @@ async def test_a_report_rests_on_steps_that_worked_alone(server: GroqServer) -> 
     script(server, decompose=planned("a", "b"))
     stage = TaskStage(goal=GOAL)
     await run(server, stage)
-    [(_, (told, _, _))] = [one for one in stage.strategies.log if one[0] == "record"]
+    await stage.judged(accepted=True)
+    [(_, told)] = [one for one in stage.strategies.log if one[0] == "record"]
     assert told.tools_used == ("survey_twin",)
     assert stage.journal.results["task.report"]["value"]["used"] == ["s1"]
 
@@ -239,7 +240,8 @@ async def test_a_score_that_is_none_holds_no_report_back_and_keeps_no_strategy(s
     stage = TaskStage(goal=GOAL)
     answered = await run(server, stage)
     assert "a and b are well." in answered.text
-    assert (stage.state.score, stage.strategies.log) == (None, [])
+    await stage.judged(accepted=True)
+    assert (stage.state.score, [name for name, _ in stage.strategies.log]) == (None, ["outcome"])
 
 
 @pytest.mark.req("V-175")

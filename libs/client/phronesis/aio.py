@@ -136,6 +136,17 @@ class Tasks(_Resource):
     get = _calls(turns.get_task)
     list = _calls(turns.list_tasks)
     cancel = _calls(turns.cancel_task)
+    set_outcome = _calls(turns.set_task_outcome)
+
+
+class Strategies(_Resource):
+    """How tasks were done whose results were accepted: what later tasks are shown."""
+
+    list = _calls(turns.list_strategies)
+    get = _calls(turns.get_strategy)
+    update = _calls(turns.update_strategy)
+    retire = _calls(turns.retire_strategy)
+    effect = _calls(turns.strategy_effect)
 
 
 class MediaFiles(_Resource):
@@ -265,6 +276,7 @@ class AsyncClient:
         self.conversations = Conversations(connection)
         self.turns = Turns(connection)
         self.tasks = Tasks(connection)
+        self.strategies = Strategies(connection)
         self.approvals = Approvals(connection)
         self.action_policy = ActionPolicies(connection)
         self.media = MediaFiles(connection)

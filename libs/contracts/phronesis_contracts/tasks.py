@@ -9,43 +9,55 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from .answers import Visualization
-from .errors import ServiceError
-from .messages import Message, Rpc
+from .errors import Conflict, ServiceError
+from .messages import Message, Nothing, Rpc
 from .orchestrator import Problem, TaskBudget, TaskOrder, TurnStatus, Usage
 
 __all__ = [
     "DEFAULT_AGENT",
     "MAX_BLOCKS",
     "MAX_COLUMNS",
+    "MAX_COMMENT",
     "MAX_FOUND",
     "MAX_GOAL",
     "MAX_TABLE_ROWS",
+    "STRATEGY_EFFECT",
     "TASK_CANCEL",
     "TASK_GET",
     "TASK_LIST",
+    "TASK_OUTCOME",
+    "ArmEffect",
     "Cell",
     "ChartBlock",
+    "Difference",
     "FigureRow",
     "FiguresBlock",
     "HeadingBlock",
     "LimitsBlock",
     "ListTasks",
     "NoPlan",
+    "NoResult",
     "ReportBlock",
     "SourceRow",
     "SourcesBlock",
     "StepState",
+    "StrategiesArm",
+    "StrategyEffect",
     "SubmitTask",
     "TableBlock",
     "Task",
     "TaskBudget",
+    "TaskNotEnded",
     "TaskOrder",
+    "TaskOutcome",
     "TaskRef",
     "TaskReport",
     "TaskState",
     "TaskStep",
     "Tasks",
     "TextBlock",
+    "Verified",
+    "VerifiedBy",
 ]
 
 MAX_GOAL = 4_000
@@ -60,6 +72,8 @@ MAX_FOUND = 200
 """Characters of what a step is said to have found."""
 DEFAULT_AGENT = "nova"
 """Whose tools and texts a task has where none is named."""
+MAX_COMMENT = 1_000
+"""Characters of what a person says with an outcome."""
 
 
 class NoPlan(ServiceError):
@@ -67,6 +81,18 @@ class NoPlan(ServiceError):
 
     code = "task.no_plan"
     status = 422
+
+
+class TaskNotEnded(Conflict):
+    """The task has not ended: nobody can say yet what came of it."""
+
+    code = "task.not_ended"
+
+
+class NoResult(Conflict):
+    """The task ended without a report: there is nothing to accept."""
+
+    code = "task.no_result"
 
 
 class SubmitTask(Message):
@@ -231,6 +257,38 @@ class TaskReport(Message):
     """Who wrote it: `extractive` where rules did."""
 
 
+class VerifiedBy(StrEnum):
+    """Who verified an outcome; a model's critic never does."""
+
+    CHECKER = "checker"
+    """Rules, which read back what was written or counted again."""
+    PERSON = "person"
+
+
+class Verified(Message):
+    """What a checker or a person says of a task's result."""
+
+    by: VerifiedBy
+    """Who says it."""
+    accepted: bool
+    """Whether the result is what was asked for."""
+    comment: str = Field(default="", max_length=MAX_COMMENT)
+    """Why; up to 1,000 characters."""
+    at: datetime
+    """When it was said."""
+
+
+class StrategiesArm(StrEnum):
+    """Whether a task had strategies, to measure what they are worth."""
+
+    USED = "used"
+    """It was planned with strategies that were recalled."""
+    NONE = "none"
+    """None was found, or their use is switched off."""
+    HELD_OUT = "held_out"
+    """Some were found, and withheld: the goal belongs to the share that is planned without."""
+
+
 class TaskState(Message):
     """How far a task is, as its runner says it."""
 
@@ -246,6 +304,8 @@ class TaskState(Message):
     """How often it was asked whether what is left still makes sense."""
     strategies: tuple[str, ...] = ()
     """Ids of the recalled strategies that the plan was made with."""
+    strategies_arm: StrategiesArm | None = None
+    """Whether it had strategies; absent until it is planned."""
     score: float | None = None
     """The critic's score of the report, 0 to 1; absent where it gave none."""
     tool_calls: int = 0
@@ -254,6 +314,8 @@ class TaskState(Message):
     """The limit of its budget that ended it early; the report then holds what there is."""
     report: TaskReport | None = None
     """What it found out; absent until it ends, and in lists."""
+    verified: Verified | None = None
+    """What a checker or a person says of its result; only this is learnt from."""
 
 
 class Task(Message):
@@ -306,3 +368,59 @@ class Tasks(Message):
 TASK_GET = Rpc("orchestrator.v1.task.get", TaskRef, Task)
 TASK_LIST = Rpc("orchestrator.v1.task.list", ListTasks, Tasks)
 TASK_CANCEL = Rpc("orchestrator.v1.task.cancel", TaskRef, Task)
+
+
+class TaskOutcome(Message):
+    """What the caller says of the result of a task of theirs."""
+
+    task_id: str
+    accepted: bool
+    """Whether the result is what was asked for."""
+    comment: str = Field(default="", max_length=MAX_COMMENT)
+    """Why."""
+
+
+class ArmEffect(Message):
+    """How the tasks of one arm ended."""
+
+    arm: StrategiesArm
+    """Which one."""
+    tasks: int = 0
+    """Tasks that have ended."""
+    verified: int = 0
+    """Those of which a checker or a person has said how they went."""
+    accepted: int = 0
+    """Those of which the result was accepted."""
+    share: float | None = None
+    """`accepted` over `verified`, 0 to 1; absent where none was verified."""
+    low: float = 0.0
+    """The lower end of Wilson's 95 % interval of the share."""
+    high: float = 1.0
+    """Its upper end."""
+    steps: float | None = None
+    """Steps that a task made on average; absent without tasks."""
+
+
+class Difference(StrEnum):
+    """What the arms tell of the strategies' worth."""
+
+    NONE_SHOWN = "none_shown"
+    """The intervals overlap: no difference is shown."""
+    BETTER = "better"
+    """With strategies more results are accepted."""
+    WORSE = "worse"
+
+
+class StrategyEffect(Message):
+    """What strategies were worth to the caller's tasks, by those that had them and those that they were withheld from."""
+
+    used: ArmEffect
+    """The tasks that had strategies."""
+    held_out: ArmEffect
+    """The tasks for which there were some, and which were planned without."""
+    difference: Difference
+    """What of it is shown by the results that were verified."""
+
+
+TASK_OUTCOME = Rpc("orchestrator.v1.task.outcome", TaskOutcome, Task, timeout=10.0)
+STRATEGY_EFFECT = Rpc("orchestrator.v1.strategy.effect", Nothing, StrategyEffect)

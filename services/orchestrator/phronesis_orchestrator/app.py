@@ -115,6 +115,7 @@ async def build(
 
     budgets, policies = Budgets(stores.ledger), PolicyCache(stores.policies.in_force)
     vocabularies = Vocabularies(neighbours)
+    strategies = RememberedStrategies(neighbours)
     services = TurnServices(
         turns=turns,
         journal=stores.journal,
@@ -130,7 +131,7 @@ async def build(
         load_policy=policies.load,
         cognition=cognition,
         vocabularies=vocabularies,
-        background=Background(stores.tasks, RememberedStrategies(neighbours)),
+        background=Background(stores.tasks, strategies),
     )
     worker = Worker(bus, turns, TurnRunner(services).run, settings.slots, settings.lease, settings.task_slots)
 
@@ -168,7 +169,7 @@ async def build(
     forgetter = await serve_forgetting(bus, stores.database, relay.wake, cancelled, cognition.pasts.drop)
     neighbours.inside(PREVIEW_SOURCE, forgetter.preview)
     neighbours.inside(FORGET_SOURCE, forgetter.forget)
-    await serve_tasks(bus, stores.tasks, handlers)
+    await serve_tasks(bus, stores.tasks, handlers, strategies, relay.wake)
     await serve_approvals(bus, stores.approvals, resumed)
     await serve_policies(bus, stores.policies, policies, relay.wake)
     await serve_ledger(bus, stores.ledger, budgets, relay.wake)

@@ -13,7 +13,7 @@ from typing import Any, Generic
 from phronesis_bus.envelope import deadline
 from phronesis_contracts import BudgetExceeded, ServiceError
 from phronesis_contracts.orchestrator import Problem, TaskBudget
-from phronesis_contracts.tasks import NoPlan
+from phronesis_contracts.tasks import NoPlan, Verified
 
 from ..ledger.usage import CallUsage
 from ..models.reasoner import Answer, CallFailed, Fault, TurnContext, Value
@@ -410,3 +410,8 @@ def score_by_rules(worked: Sequence[StepResult], failed: Sequence[StepResult], s
     good = sum(1 for result in needed if result.outcome.ok)
     share = good / (len(needed) + skipped) if needed else 0.0
     return round(share if written.used else share / 2, 3)
+
+
+def verified_by_checker(known: GoalKnowledge, written: WrittenReport, score: float | None) -> Verified | None:
+    """What a checker says of the result; `None` where rules cannot tell, and a person has to."""
+    return None

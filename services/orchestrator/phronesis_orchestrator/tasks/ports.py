@@ -27,7 +27,7 @@ from referencing import Registry
 from phronesis_contracts import UNKNOWN, Label, Message, Principal, Tool
 from phronesis_contracts.answers import Visualization
 from phronesis_contracts.outside import PREFIX
-from phronesis_contracts.tasks import MAX_BLOCKS, FigureRow, ReportBlock, SourceRow, TableBlock, TaskState
+from phronesis_contracts.tasks import MAX_BLOCKS, FigureRow, ReportBlock, SourceRow, TableBlock, TaskState, Verified
 
 from ..models.reasoner import Answer, Fault, TurnContext
 from ..turns.turn import Claim
@@ -902,6 +902,16 @@ def goal_signature(goal: str, agent: str) -> str:
     return hashlib.sha256("\x00".join((agent, *words)).encode()).hexdigest()
 
 
+def is_held_out(tenant: str, user: str, signature: str, share: float) -> bool:
+    """Whether a user's goals of this signature are planned without strategies. The same goal always is, or always is not.
+
+    Args:
+        share: of all goals, 0 to 1.
+    """
+    digest = hashlib.sha256("\x00".join(("strategies", tenant, user, signature)).encode()).digest()
+    return int.from_bytes(digest[:8], "big") < share * 2**64
+
+
 def usable_plan(plan: Plan | None, tools: tuple[str, ...]) -> Plan | None:
     """A kept plan whose tools are all at hand still."""
     if plan is None or any(step.tool is not None and step.tool not in tools for step in plan.steps):
@@ -1001,6 +1011,30 @@ class Strategy:
     """Where it comes from."""
 
 
+class Lesson(Message):
+    """What can be learnt of a task: kept in its journal until somebody verifies its outcome, and gone with it."""
+
+    task_id: str
+    conversation_id: str
+    agent: str
+    goal: str
+    signature: str
+    """What goals that its plan is good for have in common."""
+    plan: Plan
+    """The steps that were made."""
+    approach: str
+    tools_used: tuple[str, ...] = ()
+    avoid: str = ""
+    score: float | None = None
+    """The critic's."""
+    succeeded: bool
+    """Whether it ended before a limit did, and something of it worked."""
+    labels: tuple[Label, ...] = UNKNOWN
+    """Where what it read comes from."""
+    ontology: str = ""
+    """The version of the tenant's ontology, where it was at hand."""
+
+
 @dataclass(frozen=True)
 class GoalKnowledge:
     """What a decomposition is made with."""
@@ -1088,23 +1122,19 @@ class Planner(Protocol):
 class Strategies(Protocol):
     """Approaches that worked, kept by the memory."""
 
-    async def recall(self, who: Principal, goal: str, n: int) -> tuple[Strategy, ...]:
-        """Those for goals like this one, best first. Never raises: without memory there are none."""
+    async def recall(self, who: Principal, goal: str, n: int, agent: str, tools: tuple[str, ...]) -> tuple[Strategy, ...]:
+        """Those for goals like this one, best first. Never raises: without memory there are none.
 
-    async def record(
-        self,
-        claim: Claim,
-        goal: str,
-        strategy: Strategy,
-        score: float | None,
-        *,
-        succeeded: bool,
-        labels: tuple[Label, ...],
-    ) -> None:
-        """Keep how a task was done, and where what it read came from. Never raises."""
+        Args:
+            agent: who will use them.
+            tools: those at hand; a strategy that needs another one is none.
+        """
 
-    async def outcome(self, claim: Claim, ids: tuple[str, ...], *, worked: bool) -> None:
-        """Say what came of using strategies. Never raises."""
+    async def record(self, who: Principal, lesson: Lesson, verified: Verified) -> None:
+        """Keep how a task was done whose result was accepted. Raises `ServiceError`."""
+
+    async def outcome(self, who: Principal, task_id: str, ids: tuple[str, ...], verified: Verified) -> None:
+        """Say what came of a task, of the strategies that it used and of the one learnt from it. Raises `ServiceError`."""
 
 
 class Templates(Protocol):

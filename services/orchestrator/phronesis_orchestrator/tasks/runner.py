@@ -38,6 +38,7 @@ from phronesis_contracts.tasks import (
     FigureRow,
     SourceRow,
     StepState,
+    StrategiesArm,
     TableBlock,
     TaskState,
     TaskStep,
@@ -92,9 +93,9 @@ class ProgressBoard:
         self._steps: dict[str, TaskStep] = {}
         self.state = TaskState()
 
-    async def planned(self, plan: Plan, strategies: tuple[str, ...]) -> None:
+    async def planned(self, plan: Plan, strategies: tuple[str, ...], arm: StrategiesArm) -> None:
         self._steps = {step.id: _planned_step(step) for step in plan.steps}
-        await self.update(strategies=strategies)
+        await self.update(strategies=strategies, strategies_arm=arm)
         waves = self.state.waves
         await self._running.show("plan", waves=waves, steps=[f"{step.wave}. {step.description}" for step in plan.steps])
 
