@@ -13,14 +13,14 @@ from statistics import mean
 
 from scipy.stats import binomtest
 
-from phronesis_contracts import Label, Principal
+from phronesis_contracts import Principal
 from phronesis_contracts.memory import REMEMBER
+from phronesis_contracts.tasks import Verified
 from phronesis_orchestrator.agents.cognition.state import NoExperience
 from phronesis_orchestrator.agents.cognition.thought import ToolRecord
 from phronesis_orchestrator.outside_tools.schemas import CALLED, OFFERED
 from phronesis_orchestrator.settings import CognitionSettings
-from phronesis_orchestrator.tasks.ports import Strategies, Strategy
-from phronesis_orchestrator.turns.turn import Claim
+from phronesis_orchestrator.tasks.ports import Lesson, Strategies, Strategy
 from tests.unit.orchestrator.tasks.stage import NOVA, PROMPTS, TaskStage
 
 from .ablation_model import Scripted
@@ -71,18 +71,18 @@ class Subjects(Strategies):
     kept: dict[str, list[Strategy]] = field(default_factory=dict)
     failures: dict[str, int] = field(default_factory=dict)
 
-    async def recall(self, who: Principal, goal: str, n: int) -> tuple[Strategy, ...]:
+    async def recall(self, who: Principal, goal: str, n: int, agent: str, tools: tuple[str, ...]) -> tuple[Strategy, ...]:
         found = [one for one in self.kept.get(_subject(goal), []) if self.failures.get(one.id, 0) < RETIRED]
         return tuple(found[-n:][::-1])
 
-    async def record(
-        self, claim: Claim, goal: str, told: Strategy, score: float | None, *, succeeded: bool, labels: tuple[Label, ...] = ()
-    ) -> None:
-        id = f"{_subject(goal)}/{len(self.kept.get(_subject(goal), []))}"
-        self.kept.setdefault(_subject(goal), []).append(Strategy(id, goal, told.approach, told.tools_used, told.avoid, labels))
+    async def record(self, who: Principal, lesson: Lesson, verified: Verified) -> None:
+        subject, goal = _subject(lesson.goal), lesson.goal
+        id = f"{subject}/{len(self.kept.get(subject, []))}"
+        known = Strategy(id, goal, lesson.approach, lesson.tools_used, lesson.avoid, lesson.labels)
+        self.kept.setdefault(subject, []).append(known)
 
-    async def outcome(self, claim: Claim, ids: tuple[str, ...], *, worked: bool) -> None:
-        self.failures |= {id: 0 if worked else self.failures.get(id, 0) + 1 for id in ids}
+    async def outcome(self, who: Principal, task_id: str, ids: tuple[str, ...], verified: Verified) -> None:
+        self.failures |= {id: 0 if verified.accepted else self.failures.get(id, 0) + 1 for id in ids}
 
 
 @dataclass
@@ -124,10 +124,11 @@ async def _ran(arm: Arm, world: World, job: Job, strategies: Subjects, records: 
     stages = ("preflight",) if arm.preflight else ()
     agent = NOVA.model_copy(update={"stages": stages, "prompts": prompts, "tools": (), "outside": (SERVER,)})
     model = Scripted()
-    thinking = CognitionSettings() if arm.strategies else CognitionSettings(strategies=0)
+    thinking = CognitionSettings(strategies=2 if arm.strategies else 0, strategy_holdout=0)
     stage = TaskStage(model, goal=job.goal, agent=agent, strategies=strategies, experience=records, thinking=thinking)
     stage.neighbours.owners |= {OFFERED.rpc.subject: world.offered(), CALLED: world.read, REMEMBER.subject: world.save}
     await stage.run()
+    await stage.judged(world.met(job))
     for used in stage.running.tools:
         if used.name.startswith("outside."):
             records.uses.setdefault(used.name, []).append(used.ok)

@@ -57,6 +57,9 @@ _STRATEGIES = """
     INSERT INTO strategies (item_id, tenant, owner, task_id, approach, tools_used, score)
     SELECT id, tenant, owner, id, 'Search, read, write, check.', '{web_search,compose}', 0.8
     FROM items WHERE tenant = $1 AND kind = 'strategy'"""
+_EVIDENCE = """
+    INSERT INTO strategy_evidence (item_id, task_id, tenant, owner, accepted, verified_by)
+    SELECT item_id, task_id, tenant, owner, true, 'person' FROM strategies WHERE tenant = $1"""
 
 
 async def section(quick: bool) -> list[str]:
@@ -145,8 +148,9 @@ async def _filled(session: asyncpg.Connection, tenant: str, count: int, source: 
     async with session.transaction():
         await session.execute(_OUTCOMES, tenant, timeout=600)
         await session.execute(_STRATEGIES, tenant, timeout=600)
+        await session.execute(_EVIDENCE, tenant, timeout=600)
     await build_index(session)
-    for table in ("tool_outcomes", "strategies"):
+    for table in ("tool_outcomes", "strategies", "strategy_evidence"):
         await session.execute(f"VACUUM ANALYZE {table}", timeout=600)
 
 

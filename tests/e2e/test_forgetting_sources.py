@@ -22,6 +22,7 @@ from phronesis_contracts.deletions import FIND_DERIVED, DeletionState, Derived, 
 from phronesis_contracts.episodes import RECORD_STRATEGY, RecordStrategy
 from phronesis_contracts.facts import LEARN, FactKind, Learn, Origin, Statement
 from phronesis_contracts.memory import KEEP_MEMORY, REMEMBER, KeepMemory, Remember, RememberItem, Scope
+from phronesis_contracts.tasks import VerifiedBy
 from phronesis_local import postgres
 from phronesis_local.keys import password_file, signing_key_file
 from phronesis_local.loopback import LOOPBACK
@@ -73,7 +74,12 @@ async def formed(stack: RunningStack, person: Person, turn: dict[str, Any], word
         elsewhere = Learn(turn_id=str(uuid4()), conversation_id=str(uuid4()), said_at=now, statements=(own,))
         await ask(bus, who, LEARN, elsewhere, key=f"learn/{uuid4()}")
         strategy = RecordStrategy(
-            task_id=of["turn_id"], goal=f"Pay {word}", approach=f"Ask {word} first.", score=0.9, succeeded=True
+            task_id=of["turn_id"],
+            goal=f"Pay {word}",
+            approach=f"Ask {word} first.",
+            score=0.9,
+            succeeded=True,
+            verified_by=VerifiedBy.PERSON,
         )
         await ask(bus, who, RECORD_STRATEGY, strategy, key=f"{of['turn_id']}/task.strategy")
         kept = KeepMemory(scope=Scope.PERSONAL, key="supplier", content=f"The supplier {word} is paid by cheque.")

@@ -16,7 +16,7 @@ from tests.support.approving import Desk
 from tests.support.groq_answers import blocks
 from tests.support.groq_server import Fault
 from tests.support.people import Person
-from tests.support.tasks import ended, task
+from tests.support.tasks import ended, judged, task
 
 pytestmark = [pytest.mark.verify, pytest.mark.timeout(300)]
 
@@ -157,6 +157,51 @@ async def test_an_evaluator_that_talks_nonsense_leaves_the_plan_as_it_was(desk: 
     assert (found["status"], found["progress"]["adjusted"]) == ("completed", False)
 
 
+async def test_a_model_plans_a_loop_over_the_answer_to_a_question_and_each_write_waits_for_a_person(
+    desk: Desk, somebody: Person
+) -> None:
+    word = f"heron{uuid4().hex[:8]}"
+    for title, due in (("Mend the nets", "2024-03-01"), ("Paint the hull", "2024-03-02"), ("Buy rope", "2999-01-01")):
+        made = await somebody.tool("task.create.v1", {"title": title, "dueDate": due})
+        assert made.status_code == 200, made.text
+    overdue = {"id": "overdue", "description": "Find what is overdue.", "question": "Which tasks are overdue?", "wave": 1}
+    each = {"of": "overdue", "path": "items[].{id: id, title: title}"}
+    steps = [
+        overdue,
+        step("why", 2, "node.get.v1", id={"$item": "id"}) | {"each": each},
+        step("note", 3, "task.create.v1", title='Ask about {"$item": "title"}') | {"each": each},
+        step("none", 3) | {"when": {"of": "overdue", "path": "items", "is": "empty"}},
+    ]
+    scripted(desk, word, "decompose", {"title": "T", "kind": "k", "steps": steps})
+    scripted(desk, word, "wishes", {"calls": []}, {"calls": []})
+    scripted(desk, word, "task_report", REPORT | {"used": ["overdue"]})
+    scripted(desk, word, "criticise", {"score": 0.9, "reason": "as asked"})
+    id = await task(somebody, f"Make a task to ask about each overdue one, {word}")
+    asked = []
+    for _ in range(2):
+        waiting = await waits(somebody, id)
+        asked.append(waiting["arguments"]["title"])
+        answer = await somebody.http.post(f"/api/v1/approvals/{waiting['approval_id']}", json={"decision": "approve"})
+        assert answer.status_code == 200, answer.text
+    found = await ended(somebody, id)
+    assert sorted(asked) == ["Ask about Mend the nets", "Ask about Paint the hull"]
+    assert {one["id"]: (one["state"], one["code"]) for one in found["progress"]["steps"]} == {
+        "overdue": ("done", None), "why": ("done", None), "note": ("done", None), "none": ("skipped", "task.condition"),
+    }  # fmt: skip
+    assert (found["status"], found["progress"]["tool_calls"]) == ("completed", 5)
+
+
+async def waits(person: Person, turn: str) -> dict[str, Any]:
+    """The approval that a turn waits for."""
+    end = monotonic() + 60
+    while True:
+        listed = (await person.http.get("/api/v1/approvals", params={"status": "pending"})).json()["approvals"]
+        if mine := [one for one in listed if one["turn_id"] == turn]:
+            return mine[0]
+        assert monotonic() < end, await person.turn(turn)
+        await asyncio.sleep(0.1)
+
+
 @pytest.mark.req("V-004", "V-167", "V-168", "V-179")
 async def test_a_text_for_others_may_look_up_the_persons_style_with_no_approval(desk: Desk, somebody: Person) -> None:
     word = f"tern{uuid4().hex[:8]}"
@@ -228,7 +273,9 @@ async def test_approaches_of_tasks_that_went_well_are_recalled_for_the_next(
         scripted(desk, goal, "task_report", REPORT)
         scripted(desk, goal, "criticise", {"score": score, "reason": "as asked"})
     for goal in goals[:3]:
-        assert (await ended(somebody, await task(somebody, goal)))["status"] == "completed"
+        done = await ended(somebody, await task(somebody, goal))
+        assert done["status"] == "completed"
+        await judged(somebody, done["task_id"])
     last = await ended(somebody, await task(somebody, goals[3]))
     assert (0 < len(last["progress"]["strategies"]) <= 2) is kept
     assert ("PROVEN STRATEGIES" in logged(desk, last["task_id"])) is kept
@@ -268,7 +315,8 @@ async def test_a_strategy_outlives_a_restart_of_every_part(desk: Desk, somebody:
         scripted(desk, goal, "decompose", {"title": "T", "kind": "buoys", "steps": [step("look", 1)]})
         scripted(desk, goal, "task_report", REPORT)
         scripted(desk, goal, "criticise", {"score": 0.9, "reason": "as asked"})
-    await ended(somebody, await task(somebody, goals[0]))
+    first = await ended(somebody, await task(somebody, goals[0]))
+    await judged(somebody, first["task_id"])
     async with approving.restarted(desk) as again:
         same = again.people.known(somebody)
         last = await ended(same, await task(same, goals[1]))

@@ -15,7 +15,7 @@ from phronesis_local import postgres
 from tests.support.holding import held
 from tests.support.people import Person, Town
 from tests.support.stack import RunningStack
-from tests.support.tasks import GOAL, TASKS, documents, ended, looked, published, task, told
+from tests.support.tasks import GOAL, STRATEGIES, TASKS, documents, ended, judged, looked, published, task, told
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -77,10 +77,15 @@ async def test_a_second_task_in_other_words_recalls_the_strategy_and_makes_fewer
     everybody: Town, colleague: Person
 ) -> None:
     first = await ended(colleague, await task(colleague))
+    unverified = await ended(colleague, await task(colleague, OTHER_WORDS))
+    assert (unverified["progress"]["strategies"], unverified["progress"]["strategies_arm"]) == ([], "none")
+    assert (await colleague.http.get(STRATEGIES)).json()["strategies"] == []
+    await judged(colleague, first["task_id"])
     second = await ended(colleague, await task(colleague, OTHER_WORDS))
     newcomer = await everybody.someone(tenant=colleague.tenant, role="maestro")
     without = await ended(newcomer, await task(newcomer, OTHER_WORDS))
     assert (len(first["progress"]["strategies"]), len(second["progress"]["strategies"])) == (0, 1)
+    assert second["progress"]["strategies_arm"] == "used"
     assert without["progress"]["strategies"] == []
     steps = [len(one["progress"]["steps"]) for one in (first, second, without)]
     assert steps == [9, 7, 9]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from phronesis_contracts import Label, OriginKind
 from phronesis_contracts.orchestrator import TaskBudget
 from phronesis_contracts.tasks import NoPlan
 from phronesis_contracts.tools import legal_name
@@ -54,11 +55,11 @@ def script(server: GroqServer, **said: Any) -> None:
             server.fail(purpose, Fault(content=one if isinstance(one, str) else json.dumps(one)))
 
 
-async def run(server: GroqServer, stage: TaskStage) -> LoopAnswer:
+async def run(server: GroqServer, stage: TaskStage, budget: int = 12_000) -> LoopAnswer:
     """Work on the task of a stage with the model of the server."""
     large = CallLimits(LARGE, seconds=5.0, max_tokens=500, effort="low")
     light = CallLimits(LIGHT, seconds=5.0, max_tokens=500, effort="low")
-    async with reasoning(server, budget=12_000, router=light, final=large) as model:
+    async with reasoning(server, budget=budget, router=light, final=large) as model:
         stage.planner, stage.agent = model, PROFILE
         return await stage.run()
 
@@ -91,7 +92,8 @@ async def test_a_report_rests_on_steps_that_worked_alone(server: GroqServer) -> 
     script(server, decompose=planned("a", "b"))
     stage = TaskStage(goal=GOAL)
     await run(server, stage)
-    [(_, (told, _, _))] = [one for one in stage.strategies.log if one[0] == "record"]
+    await stage.judged(accepted=True)
+    [(_, told)] = [one for one in stage.strategies.log if one[0] == "record"]
     assert told.tools_used == ("survey_twin",)
     assert stage.journal.results["task.report"]["value"]["used"] == ["s1"]
 
@@ -99,7 +101,8 @@ async def test_a_report_rests_on_steps_that_worked_alone(server: GroqServer) -> 
 async def test_a_plan_is_made_with_the_tools_at_hand_and_what_worked_before(server: GroqServer) -> None:
     script(server, decompose=planned("a"))
     stage = TaskStage(goal=GOAL)
-    stage.strategies.found = (Strategy("1", "Look after a", "1. Survey a", ("survey_twin",), "asking twice"),)
+    own = (Label(kind=OriginKind.USER),)
+    stage.strategies.found = (Strategy("1", "Look after a", "1. Survey a", ("survey_twin",), "asking twice", own),)
     await run(server, stage)
     strategy, tool = shown(server, "decompose")
     assert strategy == {
@@ -111,6 +114,25 @@ async def test_a_plan_is_made_with_the_tools_at_hand_and_what_worked_before(serv
     }
     assert (tool["what"], tool["name"], legal_name(tool["name"])) == ("tool", "survey_twin", "survey_twin")
     assert "type" in tool["arguments"]["properties"]
+    assert tool["gives"] == "rows[], total, next, statement"
+
+
+async def test_a_model_that_holds_little_plans_with_the_part_of_what_is_known_that_fits(server: GroqServer) -> None:
+    script(server, decompose=planned("a"))
+    stage = TaskStage(goal=GOAL)
+    stage.strategies.found = tuple(Strategy(str(n), f"Goal {n}", "Look there. " * 300, (), "") for n in range(2))
+    await run(server, stage, budget=800)
+    assert stage.made == ["a"]
+    assert shown(server, "decompose")
+
+
+async def test_a_strategy_that_was_formed_with_what_others_wrote_is_told_as_such(server: GroqServer) -> None:
+    script(server, decompose=planned("a"))
+    stage = TaskStage(goal=GOAL)
+    mixed = (Label(kind=OriginKind.USER), Label(kind=OriginKind.DOCUMENT, id="d"))
+    stage.strategies.found = (Strategy("1", "Look after a", "1. Survey a", (), "", mixed),)
+    await run(server, stage)
+    assert shown(server, "decompose")[0]["from"] == ["document"]
 
 
 @pytest.mark.req("V-026")
@@ -168,6 +190,42 @@ async def test_a_plan_that_cannot_be_worked_off_ends_the_task_typed_and_calls_no
     assert (stage.made, stage.remembered) == ([], [])
 
 
+async def test_a_plan_that_is_refused_is_shown_with_what_is_wrong_with_it_and_mended_once(server: GroqServer) -> None:
+    bad = planned("a")
+    bad["steps"][0] |= {"arguments": {"type": {"$of": "s7", "path": "rows"}}, "question": None, "each": None, "when": None}
+    script(server, decompose=[bad, planned("b")])
+    stage = TaskStage(goal=GOAL)
+    await run(server, stage)
+    refused = shown(server, "decompose", 1)[0]
+    assert (refused["what"], stage.made) == ("a plan that is refused", ["b"])
+    assert "s1 depends on a step that there is not" in refused["why"]
+    assert json.loads(refused["plan"])["steps"][0]["arguments"] == {"type": {"$of": "s7", "path": "rows"}}
+
+
+async def test_a_model_plans_a_graph_whose_steps_draw_on_each_other(server: GroqServer) -> None:
+    made = planned("a", "b")
+    made["steps"][1] |= {
+        "arguments": {"type": {"$item": "group"}},
+        "each": {"of": "s1", "path": "rows"},
+        "when": {"of": "s1", "path": "total", "is": "more_than", "value": 0},
+    }
+    script(server, decompose=made)
+    stage = TaskStage(goal=GOAL)
+    await run(server, stage)
+    assert stage.made == ["a", "a"]
+
+
+async def test_who_works_on_a_step_without_a_tool_is_shown_what_it_needs(server: GroqServer) -> None:
+    made = planned("a")
+    made["steps"].append({"id": "s2", "description": "Weigh it.", "depends": ["s1"], "wave": 2})
+    script(server, decompose=made, tools={"answer": "It is heavy.", "confidence": 0.9})
+    stage = TaskStage(goal=GOAL)
+    await run(server, stage)
+    [found] = shown(server, "tools")
+    assert (found["what"], found["step"]) == ("found by an earlier step", "s1")
+    assert '"value": 1' in found["gave"]
+
+
 async def test_a_report_that_cannot_be_read_is_a_list_of_what_the_steps_gave(server: GroqServer) -> None:
     script(server, decompose=planned("a"), task_report="no JSON")
     stage = TaskStage(goal=GOAL)
@@ -182,7 +240,8 @@ async def test_a_score_that_is_none_holds_no_report_back_and_keeps_no_strategy(s
     stage = TaskStage(goal=GOAL)
     answered = await run(server, stage)
     assert "a and b are well." in answered.text
-    assert (stage.state.score, stage.strategies.log) == (None, [])
+    await stage.judged(accepted=True)
+    assert (stage.state.score, [name for name, _ in stage.strategies.log]) == (None, ["outcome"])
 
 
 @pytest.mark.req("V-175")

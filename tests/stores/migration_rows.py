@@ -182,6 +182,13 @@ ROWS: dict[str, dict[str, str]] = {
             for table in ("items", "item_versions", "profiles", "facts", "fact_sources")
         ),
         "0021-derived": "UPDATE writes SET key = 't/step';",
+        "0022-strategies-evidence": "\n".join(
+            (
+                "UPDATE strategies SET agent = 'nova', kind = 'report', ontology = '3', withdrawn = true, edited_at = now();",
+                "INSERT INTO strategy_evidence (item_id, task_id, tenant, owner, accepted, verified_by) "
+                "SELECT item_id, task_id, tenant, owner, true, 'person' FROM strategies;",
+            )
+        ),
     },
     "orchestrator": {
         "0001-turns": "\n".join(

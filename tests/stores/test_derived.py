@@ -19,6 +19,7 @@ from phronesis_contracts.media import MediaKind
 from phronesis_contracts.memory import KeepMemory, Remember, RememberItem, Scope
 from phronesis_contracts.orchestrator import TurnEndedNews, TurnStatus
 from phronesis_contracts.origins import OriginKind
+from phronesis_contracts.tasks import VerifiedBy
 from phronesis_memory.app import assemble_scopes
 from phronesis_memory.documents.handlers import _prepare
 from phronesis_memory.documents.store import PostgresDocuments
@@ -73,7 +74,8 @@ class Stores:
         await store.keep(calling(who, uuid4().hex), request, passages, counted, 1_000)
 
     async def record(self, who: Principal, turn: str, goal: str) -> None:
-        request = RecordStrategy(task_id=turn, goal=goal, approach=f"{goal} slowly", score=0.9, succeeded=True)
+        said = {"task_id": turn, "goal": goal, "approach": f"{goal} slowly", "score": 0.9, "verified_by": VerifiedBy.PERSON}
+        request = RecordStrategy(succeeded=True, **said)
         [draft] = await Drafter(self.memory.embedder).complete([draft_from_strategy(request, ())], {})
         store = PostgresStrategies(self.memory.database, self.memory.vectors, lambda: None)
         await store.record(of_turn(who, turn, "task.strategy"), request, draft)

@@ -10,19 +10,26 @@ from uuid import uuid4
 
 import pytest
 
-from phronesis_contracts import BadRequest, Label, OriginKind
+from phronesis_bus import Call
+from phronesis_contracts import BadRequest, Label, NotFound, OriginKind
 from phronesis_contracts.episodes import (
     AskToolStatistics,
+    ListStrategies,
     RecallEpisodes,
     RecallStrategies,
     Recording,
     StrategyOutcome,
     StrategyRecorded,
+    StrategyRef,
     StrategyStanding,
+    StrategyState,
     ToolUse,
+    UpdateStrategy,
+    VerifyStrategies,
 )
 from phronesis_contracts.memory import Forget, ItemKind, Profile, Recall, Remember, RememberItem
 from phronesis_contracts.orchestrator import ToolOutcome, TurnStatus
+from phronesis_contracts.tasks import VerifiedBy
 from tests.support.experience import FAILED, NOON, WORKED, Lived, open_experience, over, strategy
 from tests.support.memory import calling, someone
 from tests.support.servers import PostgresServer, VectorServer
@@ -48,6 +55,13 @@ async def goals(lived: Lived, who: Any, goal: str, n: int = 2) -> list[str]:
 
 async def recorded(lived: Lived, who: Any, request: Any) -> StrategyRecorded:
     return await lived.experience.strategies.record_strategy(calling(who, uuid4().hex), request)
+
+
+async def verified(lived: Lived, who: Any, task_id: str, *used: str | None, accepted: bool) -> tuple[StrategyStanding, ...]:
+    """What a person says of a task that used these strategies."""
+    said = VerifyStrategies(task_id=task_id, ids=tuple(id or "" for id in used), accepted=accepted, by=VerifiedBy.PERSON)
+    done = await lived.experience.strategies.verify_strategies(calling(who, uuid4().hex), said)
+    return done.strategies
 
 
 @pytest.mark.req("V-135", "V-137")
@@ -262,8 +276,7 @@ async def test_what_works_is_recalled_before_what_does_not_and_what_stops_workin
     good = await recorded(lived, who, strategy("publish an article", approach="Be slow."))
 
     async def told(id: str | None, worked: bool) -> StrategyStanding:
-        outcome = StrategyOutcome(ids=(id or "", "no-id"), worked=worked)
-        [standing] = (await lived.experience.strategies.strategy_outcome(calling(who, uuid4().hex), outcome)).strategies
+        [standing] = await verified(lived, who, uuid4().hex, id, "no-id", accepted=worked)
         return standing
 
     await told(good.id, worked=True)
@@ -277,14 +290,137 @@ async def test_what_works_is_recalled_before_what_does_not_and_what_stops_workin
     assert [one.approach for one in found.strategies] == ["Be slow."]
 
 
-async def test_the_outcome_of_a_use_counts_once_for_its_key_and_for_its_owner_alone(lived: Lived) -> None:
-    who, key = someone(), uuid4().hex
+async def test_the_outcome_of_a_task_counts_once_and_for_its_owner_alone(lived: Lived) -> None:
+    who = someone()
     done = await recorded(lived, who, strategy())
-    outcome = StrategyOutcome(ids=(done.id or "",), worked=True)
-    told = [await lived.experience.strategies.strategy_outcome(calling(who, key), outcome) for _ in range(2)]
-    assert [one.uses for standings in told for one in standings.strategies] == [1, 1]
-    stranger = someone(tenant=who.tenant)
-    assert (await lived.experience.strategies.strategy_outcome(calling(stranger), outcome)).strategies == ()
+    said = [await verified(lived, who, "task-2", done.id, accepted=True) for _ in range(2)]
+    assert [one.uses for standings in said for one in standings] == [1, 1]
+    assert await verified(lived, someone(tenant=who.tenant), "task-2", done.id, accepted=True) == ()
+
+
+async def test_a_later_word_about_a_task_takes_the_place_of_the_earlier(lived: Lived) -> None:
+    who = someone()
+    done = await recorded(lived, who, strategy())
+    await verified(lived, who, "task-2", done.id, accepted=True)
+    [standing] = await verified(lived, who, "task-2", done.id, accepted=False)
+    assert (standing.uses, standing.wins) == (1, 0)
+
+
+async def test_what_nobody_verified_makes_no_strategy_and_changes_none(lived: Lived) -> None:
+    who = someone()
+    done = await recorded(lived, who, strategy(verified_by=None))
+    assert done == StrategyRecorded(status=Recording.REFUSED, reason="nobody verified the result")
+    kept = await recorded(lived, who, strategy())
+    outcome = StrategyOutcome(ids=(kept.id or "",), worked=False)
+    for _ in range(3):
+        assert (await lived.experience.strategies.strategy_outcome(calling(who, uuid4().hex), outcome)).strategies == ()
+    assert await goals(lived, who, "publish an article") == ["publish an article on LinkedIn"]
+
+
+async def test_a_strategy_from_before_is_recalled_once_its_task_is_accepted(lived: Lived) -> None:
+    who, request = someone(), strategy(task_id="task-old")
+    done = await recorded(lived, who, request)
+    async with lived.memory.database.transaction(who.tenant) as connection:
+        await connection.execute("DELETE FROM strategy_evidence")
+        await connection.execute("UPDATE strategies SET uses = 9, wins = 1, retired = true WHERE tenant = $1", who.tenant)
+    assert await goals(lived, who, request.goal) == []
+    await verified(lived, who, "task-old", accepted=True)
+    assert await goals(lived, who, request.goal) == [request.goal]
+    kept = await lived.experience.strategies.get_strategy(calling(who), StrategyRef(strategy_id=done.id or ""))
+    assert (kept.state, kept.accepted, kept.rejected) == (StrategyState.ACTIVE, 1, 0)
+
+
+async def test_a_strategy_whose_own_task_is_rejected_after_all_is_not_recalled(lived: Lived) -> None:
+    who, request = someone(), strategy(task_id="task-1")
+    await recorded(lived, who, request)
+    await verified(lived, who, "task-1", accepted=False)
+    assert await goals(lived, who, request.goal) == []
+    assert (await recorded(lived, who, request)).status is Recording.KNOWN
+    assert await goals(lived, who, request.goal) == [request.goal]
+
+
+@pytest.mark.parametrize(
+    ("more", "found"),
+    [
+        ({}, True),
+        ({"tools": ("linkedin", "compose", "memory.query", "recall")}, True),
+        ({"tools": ("memory_query", "compose")}, False),
+        ({"agent": "nova"}, True),
+        ({"agent": "noor"}, False),
+        ({"kind": "post"}, True),
+        ({"kind": "report"}, False),
+    ],
+)
+async def test_a_strategy_is_recalled_where_its_preconditions_hold(lived: Lived, more: dict[str, Any], found: bool) -> None:
+    who, request = someone(), strategy(agent="nova", kind="post")
+    await recorded(lived, who, request)
+    recalled = await lived.experience.strategies.recall_strategies(calling(who), RecallStrategies(goal=request.goal, **more))
+    assert bool(recalled.strategies) is found
+
+
+async def test_a_strategy_is_listed_with_how_it_stands_and_shown_with_its_evidence(lived: Lived) -> None:
+    who, handlers = someone(), lived.experience.strategies
+    first = await recorded(lived, who, strategy(task_id="task-1", agent="nova", ontology="7"))
+    second = await recorded(lived, who, strategy("water the plants", task_id="task-2", verified_by="checker"))
+    await verified(lived, who, "task-3", first.id, accepted=False)
+    listed = (await handlers.list_strategies(calling(who), ListStrategies())).strategies
+    assert [(one.id, one.state, one.accepted, one.rejected, one.evidence) for one in listed] == [
+        (second.id, StrategyState.ACTIVE, 1, 0, ()),
+        (first.id, StrategyState.ACTIVE, 1, 1, ()),
+    ]
+    shown = await handlers.get_strategy(calling(who), StrategyRef(strategy_id=first.id or ""))
+    assert (shown.agent, shown.ontology, shown.task_id) == ("nova", "7", "task-1")
+    assert [(one.task_id, one.accepted, one.by, one.edited_since) for one in shown.evidence] == [
+        ("task-3", False, VerifiedBy.PERSON, False),
+        ("task-1", True, VerifiedBy.PERSON, False),
+    ]
+    only = await handlers.list_strategies(calling(who), ListStrategies(state=StrategyState.RETIRED))
+    assert only.strategies == ()
+
+
+async def test_an_edited_strategy_is_found_by_its_new_goal_is_the_users_own_and_keeps_its_evidence(lived: Lived) -> None:
+    who, handlers = someone(), lived.experience.strategies
+    read = (Label(kind=OriginKind.DOCUMENT, id="m", name="a.pdf"),)
+    done = await recorded(lived, who, strategy(labels=read))
+    ref = StrategyRef(strategy_id=done.id or "")
+    assert read[0] in (await handlers.get_strategy(calling(who), ref)).labels
+    part = UpdateStrategy(strategy_id=ref.strategy_id, goal="repair the bicycle")
+    assert read[0] in (await handlers.update_strategy(Call(who, "gateway", uuid4().hex), part)).labels
+    whole = UpdateStrategy(strategy_id=ref.strategy_id, approach="Mend it.\n# PROVEN STRATEGIES", avoid="")
+    edited = await handlers.update_strategy(Call(who, "gateway", uuid4().hex), whole)
+    assert (edited.goal, edited.approach, edited.avoid) == ("repair the bicycle", "Mend it.", "")
+    assert edited.labels == (Label(kind=OriginKind.MEMORY),)
+    assert [(one.accepted, one.edited_since) for one in edited.evidence] == [(True, True)]
+    assert await goals(lived, who, "bicycle repair") == ["repair the bicycle"]
+    assert await goals(lived, who, "publish an article") == []
+
+
+async def test_a_retired_strategy_is_recalled_no_more_until_that_is_taken_back(lived: Lived) -> None:
+    who, handlers = someone(), lived.experience.strategies
+    done = await recorded(lived, who, strategy())
+    ref = StrategyRef(strategy_id=done.id or "")
+    for _ in range(2):
+        assert (await handlers.retire_strategy(calling(who), ref)).state is StrategyState.RETIRED
+    await verified(lived, who, "task-2", done.id, accepted=True)
+    assert await goals(lived, who, "publish an article") == []
+    back = await handlers.update_strategy(calling(who), UpdateStrategy(strategy_id=ref.strategy_id, retired=False))
+    assert back.state is StrategyState.ACTIVE
+    assert await goals(lived, who, "publish an article") == ["publish an article on LinkedIn"]
+
+
+@pytest.mark.parametrize("id", ["0b9a4887-a665-4443-8221-1000deadbeef", "no-id", None])
+async def test_nobody_else_sees_or_changes_a_strategy(lived: Lived, id: str | None) -> None:
+    who, handlers = someone(), lived.experience.strategies
+    done = await recorded(lived, who, strategy())
+    stranger, ref = calling(someone(tenant=who.tenant), uuid4().hex), id or done.id or ""
+    for act in (
+        handlers.get_strategy(stranger, StrategyRef(strategy_id=ref)),
+        handlers.retire_strategy(stranger, StrategyRef(strategy_id=ref)),
+        handlers.update_strategy(stranger, UpdateStrategy(strategy_id=ref, approach="Mine.")),
+    ):
+        with pytest.raises(NotFound):
+            await act
+    assert (await handlers.list_strategies(stranger, ListStrategies())).strategies == ()
 
 
 async def test_nobody_stores_a_strategy_by_hand(lived: Lived) -> None:

@@ -50,6 +50,7 @@ ONCE_FOR_ALL = {
     "memory.unembedded_pkey": "an item's id",
     "memory.tool_outcomes_pkey": "an item's id",
     "memory.strategies_pkey": "an item's id",
+    "memory.strategy_evidence_pkey": "an item's id",
     "memory.facts_pkey": "an id, random",
     "memory.fact_sources_pkey": "a fact's id",
     "memory.forgettings_pkey": "an id, random",

@@ -72,7 +72,7 @@ async def _until_found(memory: Service, tenant: str, ids: set[str]) -> None:
         except Unavailable:
             return False
 
-    await eventually(found, 60)
+    await eventually(found, 120)
 
 
 async def test_what_waits_for_an_index_that_is_away_is_counted(server: WeaviateServer, schema: PostgresSettings) -> None:

@@ -48,7 +48,9 @@ class FakeExperience:
         found: tuple[ToolRecord, ...] = await self._given("records", who)
         return found
 
-    async def recall_strategies(self, who: Principal, query: str, limit: int) -> tuple[KnownStrategy, ...]:
+    async def recall_strategies(
+        self, who: Principal, query: str, limit: int, agent: str, tools: tuple[str, ...]
+    ) -> tuple[KnownStrategy, ...]:
         found: tuple[KnownStrategy, ...] = await self._given("strategies", who)
         return found
 

@@ -77,7 +77,7 @@ def over(memory: Memory) -> Lived:
 
 
 def strategy(goal: str = "publish an article on LinkedIn", **more: Any) -> RecordStrategy:
-    """A strategy of a task that went well."""
+    """A strategy of a task that went well, as a person said."""
     said: dict[str, Any] = {
         "task_id": str(uuid4()),
         "goal": goal,
@@ -86,5 +86,6 @@ def strategy(goal: str = "publish an article on LinkedIn", **more: Any) -> Recor
         "score": 0.8,
         "succeeded": True,
         "avoid": "Publishing before the picture is uploaded fails.",
+        "verified_by": "person",
     }
     return RecordStrategy.model_validate(said | more)

@@ -17,7 +17,7 @@ from tests.support.bus import eventually
 from tests.support.people import ENDS, Person
 from tests.support.stack import RunningStack
 
-TASKS = "/api/v1/tasks"
+TASKS, STRATEGIES = "/api/v1/tasks", "/api/v1/strategies"
 GOAL = "Portfolio risk report for the Ministry of Defence, 2021 to 2023"
 
 
@@ -71,6 +71,14 @@ async def task(person: Person, goal: str = GOAL, key: str | None = None, **budge
 async def looked(person: Person, id: str) -> dict[str, Any]:
     """How far a task is."""
     answer = await person.http.get(f"{TASKS}/{id}")
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+async def judged(person: Person, id: str, accepted: bool = True, comment: str = "") -> dict[str, Any]:
+    """A task once its user has said whether its result is what was asked for."""
+    answer = await person.http.post(f"{TASKS}/{id}/outcome", json={"accepted": accepted, "comment": comment})
     assert answer.status_code == 200, answer.text
     found: dict[str, Any] = answer.json()
     return found

@@ -137,6 +137,7 @@ class Tasks(_Resource):
     list = _calls(turns.list_tasks)
     cancel = _calls(turns.cancel_task)
     answer = _calls(turns.answer_task)
+    set_outcome = _calls(turns.set_task_outcome)
 
 
 class Schedules(_Resource):
@@ -149,6 +150,16 @@ class Schedules(_Resource):
     pause = _calls(turns.pause_schedule)
     resume = _calls(turns.resume_schedule)
     remove = _calls(turns.remove_schedule)
+
+
+class Strategies(_Resource):
+    """How tasks were done whose results were accepted: what later tasks are shown."""
+
+    list = _calls(turns.list_strategies)
+    get = _calls(turns.get_strategy)
+    update = _calls(turns.update_strategy)
+    retire = _calls(turns.retire_strategy)
+    effect = _calls(turns.strategy_effect)
 
 
 class MediaFiles(_Resource):
@@ -279,6 +290,7 @@ class Client:
         self.turns = Turns(connection)
         self.tasks = Tasks(connection)
         self.schedules = Schedules(connection)
+        self.strategies = Strategies(connection)
         self.approvals = Approvals(connection)
         self.action_policy = ActionPolicies(connection)
         self.media = MediaFiles(connection)

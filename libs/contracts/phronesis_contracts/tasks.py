@@ -9,60 +9,97 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from .answers import Visualization
-from .errors import ServiceError
-from .messages import Message, Rpc
+from .errors import Conflict, ServiceError
+from .messages import Message, Nothing, Rpc
 from .orchestrator import Problem, ScheduledRun, TaskBudget, TaskOrder, TurnStatus, Usage
 from .tools import Effect
 
 __all__ = [
     "DEFAULT_AGENT",
+    "MAX_BLOCKS",
+    "MAX_COLUMNS",
+    "MAX_COMMENT",
+    "MAX_FOUND",
     "MAX_GOAL",
     "MAX_SCHEDULES",
+    "MAX_TABLE_ROWS",
     "MIN_SECONDS_BETWEEN_RUNS",
     "SCHEDULE_ADD",
     "SCHEDULE_CHANGE",
     "SCHEDULE_GET",
     "SCHEDULE_LIST",
     "SCHEDULE_REMOVE",
+    "STRATEGY_EFFECT",
     "TASK_ANSWER",
     "TASK_CANCEL",
     "TASK_GET",
     "TASK_LIST",
+    "TASK_OUTCOME",
     "AddSchedule",
     "AnswerTask",
+    "ArmEffect",
     "AskPerson",
+    "Cell",
     "ChangeSchedule",
+    "ChartBlock",
+    "Difference",
+    "FigureRow",
+    "FiguresBlock",
+    "HeadingBlock",
+    "LimitsBlock",
     "ListSchedules",
     "ListTasks",
     "NoPlan",
+    "NoResult",
     "NotWaiting",
     "PersonAnswered",
     "PlannedCall",
+    "ReportBlock",
     "Schedule",
     "ScheduleRef",
     "ScheduledRun",
     "Schedules",
+    "SourceRow",
+    "SourcesBlock",
     "StepState",
+    "StrategiesArm",
+    "StrategyEffect",
     "SubmitTask",
+    "TableBlock",
     "Task",
     "TaskBudget",
     "TaskCancelled",
     "TaskEffect",
+    "TaskNotEnded",
     "TaskOrder",
+    "TaskOutcome",
     "TaskRef",
     "TaskReport",
     "TaskState",
     "TaskStep",
     "TaskWait",
     "Tasks",
+    "TextBlock",
+    "Verified",
+    "VerifiedBy",
     "WaitUntil",
     "Waited",
 ]
 
 MAX_GOAL = 4_000
 """Characters of a task's goal."""
+MAX_BLOCKS = 200
+"""Blocks of a report."""
+MAX_COLUMNS = 30
+"""Columns of a report's table."""
+MAX_TABLE_ROWS = 10_000
+"""Rows of a report's table."""
+MAX_FOUND = 200
+"""Characters of what a step is said to have found."""
 DEFAULT_AGENT = "nova"
 """Whose tools and texts a task has where none is named."""
+MAX_COMMENT = 1_000
+"""Characters of what a person says with an outcome."""
 
 
 class NoPlan(ServiceError):
@@ -77,6 +114,18 @@ class TaskCancelled(ServiceError):
 
     code = "task.cancelled"
     status = 409
+
+
+class TaskNotEnded(Conflict):
+    """The task has not ended: nobody can say yet what came of it."""
+
+    code = "task.not_ended"
+
+
+class NoResult(Conflict):
+    """The task ended without a report: there is nothing to accept."""
+
+    code = "task.no_result"
 
 
 class SubmitTask(Message):
@@ -97,7 +146,7 @@ class StepState(StrEnum):
     DONE = "done"
     FAILED = "failed"
     SKIPPED = "skipped"
-    """Not made: what it needs failed, or the budget was spent."""
+    """Not made: what it needs failed, its condition does not hold, or the budget was spent."""
 
 
 class TaskStep(Message):
@@ -110,7 +159,7 @@ class TaskStep(Message):
     description: str
     """What is to be done."""
     tool: str | None = None
-    """The tool that it calls; a step without one is worked on with several tools."""
+    """The tool that it calls; a step without one asks a question, or is worked on with several tools."""
     depends: tuple[str, ...] = ()
     """Ids of the steps whose results it needs."""
     state: StepState = StepState.PENDING
@@ -119,6 +168,111 @@ class TaskStep(Message):
     """Why it failed or was not made."""
     ms: int = 0
     """Milliseconds that it took."""
+    found: str = Field(default="", max_length=MAX_FOUND)
+    """What it found, in one line: how many rows, a figure, or its first words; empty until it has ended well."""
+
+
+Cell = str | int | float | bool | None
+"""One value of a table or figure; absent where it is not known."""
+
+
+class HeadingBlock(Message):
+    """Begins a section of a report."""
+
+    kind: Literal["heading"] = "heading"
+    """Which block it is."""
+    text: str = Field(min_length=1, max_length=300)
+    """The section's heading."""
+    level: int = Field(default=2, ge=1, le=4)
+    """How deep the section lies; the report's own title is above level 1."""
+
+
+class TextBlock(Message):
+    """Paragraphs of a report."""
+
+    kind: Literal["text"] = "text"
+    """Which block it is."""
+    text: str = Field(min_length=1, max_length=20_000)
+    """Markdown without headings and tables."""
+
+
+class FigureRow(Message):
+    """One figure."""
+
+    label: str = Field(min_length=1, max_length=300)
+    """What was counted or measured."""
+    value: Cell
+    """The figure; absent where it is not known."""
+    unit: str = Field(default="", max_length=50)
+    """Its unit, as it is written behind the figure; empty for a plain number."""
+    note: str = Field(default="", max_length=1_000)
+    """What has to be known of it, such as how many things it was counted from."""
+
+
+class FiguresBlock(Message):
+    """The figures of a section."""
+
+    kind: Literal["figures"] = "figures"
+    """Which block it is."""
+    rows: tuple[FigureRow, ...] = Field(min_length=1, max_length=100)
+    """The figures, the most important first."""
+
+
+class TableBlock(Message):
+    """A table of a report."""
+
+    kind: Literal["table"] = "table"
+    """Which block it is."""
+    title: str = Field(default="", max_length=300)
+    """What the table shows."""
+    columns: tuple[str, ...] = Field(min_length=1, max_length=MAX_COLUMNS)
+    """Readable names of the columns."""
+    rows: tuple[tuple[Cell, ...], ...] = Field(default=(), max_length=MAX_TABLE_ROWS)
+    """The rows, each with one value for each column."""
+
+
+class ChartBlock(Message):
+    """A chart of a report."""
+
+    kind: Literal["chart"] = "chart"
+    """Which block it is."""
+    chart: Visualization
+    """What to draw."""
+
+
+class SourceRow(Message):
+    """One thing that a report rests on."""
+
+    id: str = Field(max_length=300)
+    """Its id, by which it is found again."""
+    title: str = Field(default="", max_length=300)
+    """What it is called; empty where it has no title."""
+    kind: str = Field(default="", max_length=100)
+    """What it is, for example a tool that was read, a document or a node's type."""
+
+
+class SourcesBlock(Message):
+    """What a report rests on."""
+
+    kind: Literal["sources"] = "sources"
+    """Which block it is."""
+    rows: tuple[SourceRow, ...] = Field(min_length=1, max_length=500)
+    """The sources, in the order in which they were read."""
+
+
+class LimitsBlock(Message):
+    """What a report does not say, or does not say for sure."""
+
+    kind: Literal["limits"] = "limits"
+    """Which block it is."""
+    items: tuple[str, ...] = Field(min_length=1, max_length=100)
+    """What is missing, uncertain or was left out, a sentence each."""
+
+
+ReportBlock = Annotated[
+    HeadingBlock | TextBlock | FiguresBlock | TableBlock | ChartBlock | SourcesBlock | LimitsBlock, Field(discriminator="kind")
+]
+"""One part of a report, by its `kind`."""
 
 
 class TaskEffect(Message):
@@ -163,13 +317,47 @@ class TaskReport(Message):
     title: str
     """The report's heading."""
     text: str
-    """The report, in Markdown."""
+    """The report, in Markdown; rendered from its blocks where it has any."""
+    blocks: tuple[ReportBlock, ...] = Field(default=(), max_length=MAX_BLOCKS)
+    """The report as typed parts, in reading order. Empty only in reports of releases that had none."""
     charts: tuple[Visualization, ...] = ()
     """Charts and tables to show with the text."""
     document_id: str | None = None
     """The item of the caller's memory that it is saved as; absent where it could not be saved."""
     reasoner: str
     """Who wrote it: `extractive` where rules did."""
+
+
+class VerifiedBy(StrEnum):
+    """Who verified an outcome; a model's critic never does."""
+
+    CHECKER = "checker"
+    """Rules, which read back what was written or counted again."""
+    PERSON = "person"
+
+
+class Verified(Message):
+    """What a checker or a person says of a task's result."""
+
+    by: VerifiedBy
+    """Who says it."""
+    accepted: bool
+    """Whether the result is what was asked for."""
+    comment: str = Field(default="", max_length=MAX_COMMENT)
+    """Why; up to 1,000 characters."""
+    at: datetime
+    """When it was said."""
+
+
+class StrategiesArm(StrEnum):
+    """Whether a task had strategies, to measure what they are worth."""
+
+    USED = "used"
+    """It was planned with strategies that were recalled."""
+    NONE = "none"
+    """None was found, or their use is switched off."""
+    HELD_OUT = "held_out"
+    """Some were found, and withheld: the goal belongs to the share that is planned without."""
 
 
 class TaskState(Message):
@@ -187,6 +375,8 @@ class TaskState(Message):
     """How often it was asked whether what is left still makes sense."""
     strategies: tuple[str, ...] = ()
     """Ids of the recalled strategies that the plan was made with."""
+    strategies_arm: StrategiesArm | None = None
+    """Whether it had strategies; absent until it is planned."""
     score: float | None = None
     """The critic's score of the report, 0 to 1; absent where it gave none."""
     tool_calls: int = 0
@@ -199,6 +389,8 @@ class TaskState(Message):
     """What an ended task did that stays done, whatever its end; absent in lists."""
     calls: tuple[PlannedCall, ...] = ()
     """Of a dry run: what each step would do, in the order of the plan."""
+    verified: Verified | None = None
+    """What a checker or a person says of its result; only this is learnt from."""
 
 
 class Task(Message):
@@ -426,3 +618,59 @@ SCHEDULE_GET = Rpc("orchestrator.v1.schedule.get", ScheduleRef, Schedule)
 SCHEDULE_LIST = Rpc("orchestrator.v1.schedule.list", ListSchedules, Schedules)
 SCHEDULE_CHANGE = Rpc("orchestrator.v1.schedule.change", ChangeSchedule, Schedule)
 SCHEDULE_REMOVE = Rpc("orchestrator.v1.schedule.remove", ScheduleRef, Schedule)
+
+
+class TaskOutcome(Message):
+    """What the caller says of the result of a task of theirs."""
+
+    task_id: str
+    accepted: bool
+    """Whether the result is what was asked for."""
+    comment: str = Field(default="", max_length=MAX_COMMENT)
+    """Why."""
+
+
+class ArmEffect(Message):
+    """How the tasks of one arm ended."""
+
+    arm: StrategiesArm
+    """Which one."""
+    tasks: int = 0
+    """Tasks that have ended."""
+    verified: int = 0
+    """Those of which a checker or a person has said how they went."""
+    accepted: int = 0
+    """Those of which the result was accepted."""
+    share: float | None = None
+    """`accepted` over `verified`, 0 to 1; absent where none was verified."""
+    low: float = 0.0
+    """The lower end of Wilson's 95 % interval of the share."""
+    high: float = 1.0
+    """Its upper end."""
+    steps: float | None = None
+    """Steps that a task made on average; absent without tasks."""
+
+
+class Difference(StrEnum):
+    """What the arms tell of the strategies' worth."""
+
+    NONE_SHOWN = "none_shown"
+    """The intervals overlap: no difference is shown."""
+    BETTER = "better"
+    """With strategies more results are accepted."""
+    WORSE = "worse"
+
+
+class StrategyEffect(Message):
+    """What strategies were worth to the caller's tasks, by those that had them and those that they were withheld from."""
+
+    used: ArmEffect
+    """The tasks that had strategies."""
+    held_out: ArmEffect
+    """The tasks for which there were some, and which were planned without."""
+    difference: Difference
+    """What of it is shown by the results that were verified."""
+
+
+TASK_OUTCOME = Rpc("orchestrator.v1.task.outcome", TaskOutcome, Task, timeout=10.0)
+STRATEGY_EFFECT = Rpc("orchestrator.v1.strategy.effect", Nothing, StrategyEffect)

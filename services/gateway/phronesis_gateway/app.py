@@ -37,7 +37,13 @@ from .tools.agents import agents_router
 from .tools.handlers import ledger_router, mcp_servers_router, tools_router
 from .tools.memory import memory_router
 from .tools.offers import AllowLists, Offers, profile_reader
-from .turns.conversations import action_policy_router, approvals_router, conversations_router, profile_router
+from .turns.conversations import (
+    action_policy_router,
+    approvals_router,
+    conversations_router,
+    profile_router,
+    strategies_router,
+)
 from .turns.handlers import chat_router, events_router, schedules_router, tasks_router, turns_router
 from .turns.submission import TraceCollector, TurnService
 
@@ -174,6 +180,7 @@ def build_api(parts: Parts) -> FastAPI:
     app.include_router(approvals_router(authenticator, bus))
     app.include_router(action_policy_router(authenticator, bus))
     app.include_router(schedules_router(authenticator, bus))
+    app.include_router(strategies_router(authenticator, bus))
     app.include_router(tasks_router(authenticator, bus, parts.turns, parts.watch, parts.streams, settings.stream_seconds))
     pages = console.router(authenticator, bus, parts.turns, parts.watch, parts.streams, settings.stream_seconds, parts.offers)
     app.include_router(pages)

@@ -120,6 +120,7 @@ async def build(
 
     budgets, policies = Budgets(stores.ledger), PolicyCache(stores.policies.in_force)
     vocabularies = Vocabularies(neighbours)
+    strategies = RememberedStrategies(neighbours)
     services = TurnServices(
         turns=turns,
         journal=stores.journal,
@@ -135,7 +136,7 @@ async def build(
         load_policy=policies.load,
         cognition=cognition,
         vocabularies=vocabularies,
-        background=Background(stores.tasks, RememberedStrategies(neighbours), stores.waits),
+        background=Background(stores.tasks, strategies, stores.waits),
     )
     worker = Worker(bus, turns, TurnRunner(services).run, settings.slots, settings.lease, settings.task_slots)
 
@@ -173,7 +174,7 @@ async def build(
     forgetter = await serve_forgetting(bus, stores.database, relay.wake, cancelled, cognition.pasts.drop)
     neighbours.inside(PREVIEW_SOURCE, forgetter.preview)
     neighbours.inside(FORGET_SOURCE, forgetter.forget)
-    await serve_tasks(bus, stores.tasks, handlers, stores.waits, resumed)
+    await serve_tasks(bus, stores.tasks, handlers, strategies, relay.wake, stores.waits, resumed)
     await serve_schedules(bus, stores.schedules, stores.waits, neighbours, settings.expiry, settings.open_turns, resumed)
     await serve_approvals(bus, stores.approvals, resumed)
     await serve_policies(bus, stores.policies, policies, relay.wake)

@@ -170,6 +170,8 @@ class CognitionSettings(BaseSettings):
     """Tokens of what was thought about a message that a prompt may hold."""
     strategies: int = Field(default=2, ge=0, le=10)
     """Approaches of earlier tasks that a task or a turn is shown at most; 0 for none, which are then not asked for."""
+    strategy_holdout: float = Field(default=0.2, ge=0, le=1)
+    """Share of goals, 0 to 1, whose tasks do without the approaches that were found, to measure what these are worth."""
     strong_context: int = Field(default=500, ge=1)
     """Characters of recalled text from which on the context is called strong."""
     sentence_openers: bool = True

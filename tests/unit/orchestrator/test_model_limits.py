@@ -69,3 +69,13 @@ def test_limits_that_nobody_set_follow_the_profile() -> None:
 def test_an_optional_call_that_is_not_made_has_no_prompt() -> None:
     assert set(without_calls(AGENT, {"intent"}).prompts) == {"tools", "intent", "decompose"}
     assert without_calls(AGENT, OPTIONAL_CALLS) is AGENT
+
+
+def test_plans_and_reports_of_a_local_model_have_room_to_end() -> None:
+    limits = ModelSettings(model_profile=ModelProfile.LOCAL).limits
+    assert {purpose: limits[purpose].max_tokens for purpose in ("decompose", "task_report", "evaluate", "criticise")} == {
+        "decompose": 1_024, "task_report": 1_024, "evaluate": 256, "criticise": 256,
+    }  # fmt: skip
+    assert {purpose: limits[purpose].seconds for purpose in ("decompose", "task_report", "evaluate", "criticise")} == {
+        "decompose": 420, "task_report": 420, "evaluate": 180, "criticise": 180,
+    }  # fmt: skip

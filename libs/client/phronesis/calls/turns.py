@@ -1,4 +1,4 @@
-"""Calls about turns: messages and uploads, conversations, approvals with the policy of actions, and background tasks."""
+"""Calls about turns: messages, uploads, conversations, approvals with the policy of actions, background tasks, strategies."""
 
 from __future__ import annotations
 
@@ -20,9 +20,19 @@ from phronesis_contracts.approvals import (
     SetActionPolicy,
 )
 from phronesis_contracts.deletions import Deletion
+from phronesis_contracts.episodes import KeptStrategy, StrategyEdit, StrategyState
 from phronesis_contracts.media import MAX_UPLOAD, Media
 from phronesis_contracts.orchestrator import Conversation, ConversationPage, Reply, TaskBudget, Turn, TurnStatus
-from phronesis_contracts.tasks import DEFAULT_AGENT, AddSchedule, AnswerTask, ChangeSchedule, Schedule, SubmitTask, Task
+from phronesis_contracts.tasks import (
+    DEFAULT_AGENT,
+    AddSchedule,
+    AnswerTask,
+    ChangeSchedule,
+    Schedule,
+    StrategyEffect,
+    SubmitTask,
+    Task,
+)
 
 from ..models import Accepted, Trace
 from ..request import Request, listed, parse_list, path_segment, validate_message
@@ -439,3 +449,77 @@ def remove_schedule(schedule_id: str) -> Request[Schedule]:
 
 def _schedule_path(schedule_id: str) -> str:
     return f"{SCHEDULES}/{path_segment(schedule_id, 'schedule_id')}"
+
+
+def set_task_outcome(task_id: str, accepted: bool, comment: str = "") -> Request[Task]:
+    """Say whether a task's result is what was asked for. Only an accepted one is learnt from; you may say otherwise later.
+
+    Args:
+        comment: why, up to 1,000 characters.
+
+    Raises:
+        TaskNotEnded: it is still worked on.
+        NoResult: there is no report to accept.
+        Unavailable: memory is away; the word is kept, and is learnt from when it is said again.
+    """
+    body = {"accepted": accepted, "comment": comment}
+    return Request("POST", f"/api/v1/tasks/{path_segment(task_id, 'task_id')}/outcome", Task.model_validate, json=body)
+
+
+STRATEGIES = "/api/v1/strategies"
+
+
+def list_strategies(state: StrategyState | None = None, limit: int = 50) -> Request[tuple[KeptStrategy, ...]]:
+    """The caller's strategies, newest first, without their evidence.
+
+    Args:
+        state: only those that stand so.
+    """
+    params = {"state": state, "limit": limit}
+    return Request("GET", STRATEGIES, parse_list(KeptStrategy, "strategies"), params=params, reads=True)
+
+
+def get_strategy(strategy_id: str) -> Request[KeptStrategy]:
+    """One strategy, with the tasks that speak for it or against it."""
+    return Request("GET", _strategy_path(strategy_id), KeptStrategy.model_validate, reads=True)
+
+
+def update_strategy(
+    strategy_id: str,
+    goal: str | None = None,
+    approach: str | None = None,
+    avoid: str | None = None,
+    retired: bool | None = None,
+    idempotency_key: str | None = None,
+) -> Request[KeptStrategy]:
+    """Edit a strategy; what is not given stays. What you write is your own text from then on.
+
+    Args:
+        goal: what it is found by.
+        approach: how it is done.
+        avoid: what to avoid; empty for nothing.
+        retired: retire it, or take that back.
+
+    Raises:
+        NotFound: there is none such.
+        Conflict: it was changed meanwhile.
+    """
+    given = {"goal": goal, "approach": approach, "avoid": avoid, "retired": retired}
+    change = validate_message(StrategyEdit, {name: value for name, value in given.items() if value is not None})
+    body = change.model_dump(mode="json", exclude_none=True)
+    key = idempotency_key or uuid4().hex
+    return Request("PATCH", _strategy_path(strategy_id), KeptStrategy.model_validate, json=body, key=key)
+
+
+def retire_strategy(strategy_id: str) -> Request[KeptStrategy]:
+    """Recall a strategy no more; it is kept. A second time changes nothing."""
+    return Request("DELETE", _strategy_path(strategy_id), KeptStrategy.model_validate)
+
+
+def strategy_effect() -> Request[StrategyEffect]:
+    """How many results were accepted with strategies, and where they were withheld."""
+    return Request("GET", f"{STRATEGIES}/effect", StrategyEffect.model_validate, reads=True)
+
+
+def _strategy_path(strategy_id: str) -> str:
+    return f"{STRATEGIES}/{path_segment(strategy_id, 'strategy_id')}"

@@ -131,7 +131,19 @@ def generate(
 
 SECTIONS = {
     "Run a stack": (*LOCAL_COMMANDS, "version"),
-    "Talk": ("ask", "chat", "task", "conversations", "turns", "tasks", "schedules", "approvals", "trace", "replay"),
+    "Talk": (
+        "ask",
+        "chat",
+        "task",
+        "conversations",
+        "turns",
+        "tasks",
+        "schedules",
+        "strategies",
+        "approvals",
+        "trace",
+        "replay",
+    ),
     "Remember": ("memory", "import", "remember", "recall", "forget", "profile"),
     "Data": ("load", "twin", "constitution", "backup", "restore", "forgotten", "export"),
     "Agents": ("agent", "instructions", "mcp"),
@@ -187,6 +199,7 @@ load = Commands(
 app.add_typer(load, name="load")
 app.add_typer(turns.app, name="turns")
 app.add_typer(tasks.app, name="tasks")
+app.add_typer(tasks.strategies_app, name="strategies")
 app.stack_command("task")(tasks.task)
 app.add_typer(tasks.schedules_app, name="schedules")
 app.add_typer(conversations.approvals_app, name="approvals")

@@ -1,4 +1,4 @@
-"""`phronesis task`, `phronesis tasks` and `phronesis schedules`: hand a task in, follow it, and let it come again."""
+"""`phronesis task`, `tasks`, `schedules` and `strategies`: hand a task in, follow and judge it, and let it come again."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from . import output
 from .output import Commands, Stack
 
 if TYPE_CHECKING:
+    from phronesis_contracts.episodes import KeptStrategy
     from phronesis_contracts.orchestrator import TaskBudget
-    from phronesis_contracts.tasks import PlannedCall, Schedule, Task
+    from phronesis_contracts.tasks import ArmEffect, PlannedCall, Schedule, StrategyEffect, Task
 
     from ..models import TurnEvent
     from ..sync import Client
 
-app = Commands(help="Your background tasks: list, show, watch, cancel.")
+app = Commands(help="Your background tasks: list, show, watch, cancel, accept, reject.")
 
 Id = Annotated[str, typer.Argument(help="Id of a task.")]
+Comment = Annotated[str, typer.Option("--comment", help="Why, up to 1,000 characters.")]
 _LOOK_AGAIN = 1.0
 _BEYOND = 1_200.0
 """Seconds beyond a task's budget after which it has ended for certain: it waits in the queue for 15 minutes at most."""
@@ -60,6 +62,23 @@ def answer(stack: Stack, task: Id, text: Annotated[str, typer.Argument(help="You
     """Answer what a task asks; it goes on with that."""
     with stack.client() as client:
         stack.show(client.tasks.answer(task, text), _print)
+
+
+@app.stack_command()
+def accept(stack: Stack, task: Id, comment: Comment = "") -> None:
+    """Say that a task's result is what you asked for. Only then is it learnt from."""
+    _set_outcome(stack, task, True, comment)
+
+
+@app.stack_command()
+def reject(stack: Stack, task: Id, comment: Comment = "") -> None:
+    """Say that a task's result is not what you asked for. It lowers the strategies that the task used."""
+    _set_outcome(stack, task, False, comment)
+
+
+def _set_outcome(stack: Stack, task: str, accepted: bool, comment: str) -> None:
+    with stack.client() as client:
+        stack.show(client.tasks.set_outcome(task, accepted, comment), _print)
 
 
 @app.stack_command()
@@ -178,6 +197,9 @@ def _finish(stack: Stack, task: Task) -> None:
     stack.show(task, _print)
     if task.progress.report is None and not (task.dry_run and task.status == "completed"):
         raise typer.Exit(1)
+    if task.progress.verified is None:
+        id = task.task_id
+        output.note(f"is this what you asked for? phronesis tasks accept {id}, or: phronesis tasks reject {id}")
 
 
 def _print(task: Task) -> None:
@@ -195,6 +217,9 @@ def _print(task: Task) -> None:
         output.out(f"schedule  {task.schedule.schedule_id}, due {task.schedule.due:%Y-%m-%d %H:%M} UTC{late}")
     if progress.score is not None:
         output.out(f"score     {progress.score:.2f}")
+    if said := progress.verified:
+        word = "accepted" if said.accepted else "rejected"
+        output.out(f"outcome   {word} by a {said.by}{f': {said.comment}' if said.comment else ''}")
     if progress.stopped:
         output.out(f"stopped   {progress.stopped.detail}")
     if task.waiting and task.waiting.kind == "person":
@@ -330,3 +355,99 @@ def _print_schedule(schedule: Schedule) -> None:
     output.out(f"runs      {schedule.runs}{f', {schedule.skipped} skipped' if schedule.skipped else ''}")
     if schedule.last_task:
         output.out(f"last run  {schedule.last_task}")
+
+
+strategies_app = Commands(help="How your tasks were done whose results you accepted: list, show, edit, retire.")
+
+StrategyId = Annotated[str, typer.Argument(help="Id of a strategy.", metavar="STRATEGY")]
+
+
+@strategies_app.default_command()
+@strategies_app.stack_command("list")
+def list_strategies(
+    stack: Stack,
+    state: Annotated[str | None, typer.Option(help="Only these: active, unverified or retired.", metavar="STATE")] = None,
+    limit: Annotated[int, typer.Option(help="How many to show at most.", min=1, max=200)] = 50,
+) -> None:
+    """Your strategies, newest first."""
+    from phronesis_contracts.episodes import KeptStrategies, ListStrategies
+
+    from ..request import validate_message
+
+    wanted = validate_message(ListStrategies, {"state": state, "limit": limit})
+    with stack.client() as client:
+        found = client.strategies.list(wanted.state, wanted.limit)
+    if not stack.as_json(KeptStrategies(strategies=found)):
+        rows = [(one.id, one.state, f"{one.accepted}/{one.accepted + one.rejected}", one.agent, one.goal[:60]) for one in found]
+        output.table(("STRATEGY", "STATE", "ACCEPTED", "AGENT", "GOAL"), rows)
+
+
+@strategies_app.stack_command("show")
+def show_strategy(stack: Stack, strategy: StrategyId) -> None:
+    """A strategy with the tasks that speak for it or against it."""
+    with stack.client() as client:
+        stack.show(client.strategies.get(strategy), _print_strategy)
+
+
+@strategies_app.stack_command("edit")
+def edit_strategy(
+    stack: Stack,
+    strategy: StrategyId,
+    goal: Annotated[str | None, typer.Option(help="The goal that it is found by.")] = None,
+    approach: Annotated[str | None, typer.Option(help="How it is done.")] = None,
+    avoid: Annotated[str | None, typer.Option(help="What to avoid; empty for nothing.")] = None,
+) -> None:
+    """Change a strategy's text, which is your own from then on."""
+    with stack.client() as client:
+        stack.show(client.strategies.update(strategy, goal, approach, avoid), _print_strategy)
+
+
+@strategies_app.stack_command("retire")
+def retire_strategy(
+    stack: Stack,
+    strategy: StrategyId,
+    undo: Annotated[bool, typer.Option("--undo", help="Take it back: recall the strategy again.")] = False,
+) -> None:
+    """Recall a strategy no more; it is kept."""
+    with stack.client() as client:
+        kept = client.strategies.update(strategy, retired=False) if undo else client.strategies.retire(strategy)
+        stack.show(kept, _print_strategy)
+
+
+@strategies_app.stack_command("effect")
+def show_effect(stack: Stack) -> None:
+    """What strategies are worth: your tasks with them, and those that they were withheld from."""
+    with stack.client() as client:
+        stack.show(client.strategies.effect(), _print_effect)
+
+
+def _print_strategy(one: KeptStrategy) -> None:
+    output.out(f"strategy  {one.id}")
+    output.out(f"state     {one.state}: {one.accepted} accepted, {one.rejected} rejected")
+    output.out(f"goal      {one.goal}")
+    output.out(f"approach  {one.approach}")
+    if one.avoid:
+        output.out(f"avoid     {one.avoid}")
+    output.out(f"tools     {', '.join(one.tools_used) or 'none'}")
+    output.out(f"agent     {one.agent or 'any'}")
+    if one.edited_at is not None:
+        output.out(f"edited    {one.edited_at:%Y-%m-%d %H:%M:%S}")
+    for task in one.evidence:
+        word, then = "accepted" if task.accepted else "rejected", ", edited since" if task.edited_since else ""
+        output.out(f"  {task.at:%Y-%m-%d %H:%M:%S}  task {task.task_id} {word} by a {task.by}{then}")
+    if one.state == "unverified":
+        output.out(f"not recalled until its task is accepted: phronesis tasks accept {one.task_id}")
+
+
+def _print_effect(effect: StrategyEffect) -> None:
+    rows = [_arm_row("with strategies", effect.used), _arm_row("withheld", effect.held_out)]
+    output.table(("GOALS", "TASKS", "VERIFIED", "ACCEPTED", "95 %", "STEPS"), rows)
+    said = {"none_shown": "no difference shown", "better": "more is accepted with strategies"}
+    output.out(said.get(effect.difference, "less is accepted with strategies"))
+
+
+def _arm_row(name: str, arm: ArmEffect) -> tuple[str, ...]:
+    share = "" if arm.share is None else f" ({arm.share:.0%})"
+    interval = f"{arm.low:.0%} to {arm.high:.0%}" if arm.verified else "nothing known"
+    steps = "" if arm.steps is None else f"{arm.steps:.1f}"
+    return name, str(arm.tasks), str(arm.verified), f"{arm.accepted}{share}", interval, steps

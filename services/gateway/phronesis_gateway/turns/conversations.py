@@ -1,4 +1,4 @@
-"""The routes of a person's own records: conversations and their deletion, approvals with the policy of actions, the profile."""
+"""The routes of a person's own records: conversations, approvals with the policy of actions, strategies, the profile."""
 
 from __future__ import annotations
 
@@ -55,6 +55,19 @@ from phronesis_contracts.deletions import (
     SourceForgettings,
     SourcePreview,
 )
+from phronesis_contracts.episodes import (
+    GET_STRATEGY,
+    LIST_STRATEGIES,
+    RETIRE_STRATEGY,
+    UPDATE_STRATEGY,
+    KeptStrategies,
+    KeptStrategy,
+    ListStrategies,
+    StrategyEdit,
+    StrategyRef,
+    StrategyState,
+    UpdateStrategy,
+)
 from phronesis_contracts.memory import (
     PROFILE_DELETE,
     PROFILE_GET,
@@ -75,6 +88,7 @@ from phronesis_contracts.orchestrator import (
     ConversationRef,
     ListConversations,
 )
+from phronesis_contracts.tasks import STRATEGY_EFFECT, StrategyEffect
 
 from ..auth.authentication import Authenticator, Caller, IdempotencyKey, authenticated_route, scope_idempotency_key
 from ..http.requests import ProfileGiven
@@ -309,6 +323,70 @@ def action_policy_router(authenticator: Authenticator, bus: Bus) -> APIRouter:
         Newest first, with who set them and when. For administrators.
         """
         return json_response(await ask(bus, who, ACTION_POLICY_LIST, ListPolicyVersions(limit=limit, before=before)))
+
+    return routes
+
+
+StrategyId = Annotated[str, Path(description="The strategy's id."), ID_FORM]
+STRATEGIES = "/api/v1/strategies"
+
+
+class StrategyChange(StrategyEdit, defer_build=False):  # a body of a route: FastAPI wants it complete
+    """What is to change of a strategy; what is not given stays."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+def strategies_router(authenticator: Authenticator, bus: Bus) -> APIRouter:
+    """The routes. No other face has them: what a task may learn from is for its user to say."""
+    routes = APIRouter(route_class=authenticated_route(authenticator), responses=PROBLEMS, tags=["tasks"])
+
+    @routes.get(STRATEGIES, responses=route_responses(KeptStrategies))
+    async def list_strategies(
+        who: Caller,
+        state: Annotated[StrategyState | None, Query(description="Only strategies that stand so.")] = None,
+        limit: Annotated[int, Query(ge=1, le=200, description="Strategies at most.")] = 50,
+    ) -> Response:
+        """List your strategies.
+
+        How tasks of yours were done whose results were accepted, newest first, without their evidence.
+        """
+        return json_response(await ask(bus, who, LIST_STRATEGIES, ListStrategies(state=state, limit=limit)))
+
+    @routes.get(STRATEGIES + "/effect", responses=route_responses(StrategyEffect))
+    async def get_strategy_effect(who: Caller) -> Response:
+        """See what strategies are worth.
+
+        How many results were accepted of your tasks that had strategies, and of those that these were withheld from: a share of
+        all goals, each of which stays in it. The intervals are Wilson's, of 95 %; while they overlap, no difference is shown.
+        """
+        return json_response(await ask(bus, who, STRATEGY_EFFECT, Nothing()))
+
+    @routes.get(STRATEGIES + "/{id}", responses=route_responses(KeptStrategy))
+    async def get_strategy(id: StrategyId, who: Caller) -> Response:
+        """Get a strategy.
+
+        What it needs, and the tasks that speak for it or against it.
+        """
+        return json_response(await ask(bus, who, GET_STRATEGY, StrategyRef(strategy_id=id)))
+
+    @routes.patch(STRATEGIES + "/{id}", responses=route_responses(KeptStrategy) | refusals(409))
+    async def update_strategy(id: StrategyId, given: StrategyChange, who: Caller, key: IdempotencyKey) -> Response:
+        """Edit a strategy.
+
+        What you write is your own text from then on. Its evidence stays, marked as older than the edit. A change by somebody
+        else meanwhile is a 409.
+        """
+        change = UpdateStrategy(strategy_id=id, **given.model_dump())
+        return json_response(await ask(bus, who, UPDATE_STRATEGY, change, key=scope_idempotency_key(who, key)))
+
+    @routes.delete(STRATEGIES + "/{id}", responses=route_responses(KeptStrategy))
+    async def retire_strategy(id: StrategyId, who: Caller) -> Response:
+        """Retire a strategy.
+
+        It is kept, and recalled no more. A second time changes nothing; `retired: false` takes it back.
+        """
+        return json_response(await ask(bus, who, RETIRE_STRATEGY, StrategyRef(strategy_id=id)))
 
     return routes
 

@@ -28,6 +28,7 @@ from phronesis_contracts.orchestrator import (
 from phronesis_contracts.orchestrator import Turns as TurnList
 from phronesis_contracts.tasks import (
     DEFAULT_AGENT,
+    MAX_COMMENT,
     MAX_GOAL,
     MAX_SCHEDULES,
     SCHEDULE_ADD,
@@ -39,6 +40,7 @@ from phronesis_contracts.tasks import (
     TASK_CANCEL,
     TASK_GET,
     TASK_LIST,
+    TASK_OUTCOME,
     AddSchedule,
     AnswerTask,
     ChangeSchedule,
@@ -49,6 +51,7 @@ from phronesis_contracts.tasks import (
     Schedules,
     SubmitTask,
     Task,
+    TaskOutcome,
     TaskRef,
     Tasks,
 )
@@ -367,6 +370,15 @@ class TaskAnswerGiven(Given):
     """In your own words, or one of the choices."""
 
 
+class OutcomeGiven(Given):
+    """What you say of a task's result."""
+
+    accepted: bool
+    """Whether the result is what was asked for."""
+    comment: str = Field(default="", max_length=MAX_COMMENT)
+    """Why, up to 1,000 characters."""
+
+
 def tasks_router(
     authenticator: Authenticator, bus: Bus, turns: TurnService, watch: Watch[TurnProgress], streams: OpenStreams, seconds: float
 ) -> APIRouter:
@@ -424,6 +436,17 @@ def tasks_router(
         """
         answer = AnswerTask(task_id=id, answer=given.answer)
         return json_response(await ask(bus, who, TASK_ANSWER, answer, key=scope_idempotency_key(who, key)))
+
+    @keyed_routes.post(TASKS + "/{id}/outcome", responses=route_responses(Task) | refusals(409))
+    async def set_task_outcome(id: TaskId, given: OutcomeGiven, who: Caller) -> Response:
+        """Accept or reject a task's result.
+
+        Only what was accepted is learnt from; a rejection lowers the strategies that the task used. You may say otherwise
+        later, and the same again changes nothing. A task that has not ended answers 409, and so does one without a report that
+        you accept. Where memory is away the answer is a 503: your word is kept, and is learnt from when you send it again.
+        """
+        said = TaskOutcome(task_id=id, accepted=given.accepted, comment=given.comment)
+        return json_response(await ask(bus, who, TASK_OUTCOME, said))
 
     @routes.get(TASKS + "/{id}/events", status_code=200, response_class=EventStream, responses=_TASK_EVENTS)
     async def watch_task(

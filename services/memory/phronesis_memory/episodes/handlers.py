@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from phronesis_bus import Bus, Call, serve
-from phronesis_contracts import ServiceError, Unavailable, episodes
+from phronesis_contracts import BadRequest, Label, ServiceError, Unavailable, episodes, merge_labels
 from phronesis_postgres import Database
 
 from ..embedding.queries import QueryVectors
@@ -27,8 +27,8 @@ from .strategies import clean_text, expected_success, refusal_reason
 
 log = logging.getLogger(__name__)
 
-_CANDIDATES = 20
-"""Strategies that are near, of which the best are taken."""
+_CANDIDATES = 60
+"""Strategies that are near, of which the best are taken; those that are not recalled any more are among them."""
 _NAME = 200
 """Characters of a tool's name."""
 
@@ -48,7 +48,7 @@ class StrategyHandlers:
         self._floor, self._seconds = floor, seconds
 
     async def record_strategy(self, call: Call, request: episodes.RecordStrategy) -> episodes.StrategyRecorded:
-        if reason := refusal_reason(request.score, request.succeeded):
+        if reason := refusal_reason(request.score, request.succeeded, request.verified_by is not None):
             log.info("the strategy of task %s is not kept: %s", request.task_id, reason)
             return episodes.StrategyRecorded(status=episodes.Recording.REFUSED, reason=reason)
         clean = _clean_strategy(request)
@@ -69,14 +69,36 @@ class StrategyHandlers:
             return _answer_without("vector", error)
         try:
             async with asyncio.timeout(self._seconds):
-                near = await self._strategies.near(call.who, vectors[request.goal], self._floor, _CANDIDATES)
+                near = await self._strategies.near(call.who, vectors[request.goal], self._floor, _CANDIDATES, request)
         except (ServiceError, TimeoutError) as error:
             return _answer_without("memory", error)
         best = sorted(near, key=lambda one: (-one.similarity * expected_success(one.uses, one.wins), one.id))
         return episodes.RecalledStrategies(strategies=tuple(best[: request.n]))
 
     async def strategy_outcome(self, call: Call, request: episodes.StrategyOutcome) -> episodes.StrategyStandings:
-        return await self._strategies.settle(call, request)
+        """What the version before says of a task, which nobody verified, changes nothing."""
+        return episodes.StrategyStandings()
+
+    async def verify_strategies(self, call: Call, request: episodes.VerifyStrategies) -> episodes.StrategyStandings:
+        return await self._strategies.verify(call, request)
+
+    async def list_strategies(self, call: Call, request: episodes.ListStrategies) -> episodes.KeptStrategies:
+        return await self._strategies.list(call.who, request)
+
+    async def get_strategy(self, call: Call, request: episodes.StrategyRef) -> episodes.KeptStrategy:
+        return await self._strategies.get(call.who, request.strategy_id)
+
+    async def update_strategy(self, call: Call, request: episodes.UpdateStrategy) -> episodes.KeptStrategy:
+        known = await self._strategies.get(call.who, request.strategy_id)
+        if not request.changes_text:
+            return await self._strategies.update(call, request, known, None)
+        after = _edited_strategy(known, request, labels_of_call(call, ()))
+        text = episodes.RecordStrategy(task_id=after.task_id, goal=after.goal, approach=after.approach, succeeded=True)
+        [draft] = await self._drafting.complete([draft_from_strategy(text, after.labels)], {})
+        return await self._strategies.update(call, request, after, draft)
+
+    async def retire_strategy(self, call: Call, request: episodes.StrategyRef) -> episodes.KeptStrategy:
+        return await self._strategies.retire(call, request)
 
 
 def _clean_strategy(request: episodes.RecordStrategy) -> episodes.RecordStrategy:
@@ -89,6 +111,25 @@ def _clean_strategy(request: episodes.RecordStrategy) -> episodes.RecordStrategy
             "tools_used": tuple(name for tool in request.tools_used if (name := clean_text(tool, _NAME))),
         }
     )
+
+
+def _edited_strategy(
+    known: episodes.KeptStrategy, request: episodes.UpdateStrategy, own: tuple[Label, ...]
+) -> episodes.KeptStrategy:
+    """A strategy with the text that its user states, which is the user's own; what the user leaves keeps where it comes from.
+
+    Raises:
+        BadRequest: nothing is left of a text once it is clean.
+    """
+    goal = known.goal if request.goal is None else clean_text(request.goal, episodes.MAX_GOAL)
+    approach = known.approach if request.approach is None else clean_text(request.approach, episodes.MAX_APPROACH)
+    avoid = known.avoid if request.avoid is None else clean_text(request.avoid, episodes.MAX_APPROACH)
+    if not goal or not approach:
+        raise BadRequest("it says nothing", field="approach" if goal else "goal")
+    # The goal is the user's own in any case: it is what the task was asked for.
+    whole = request.approach is not None and (request.avoid is not None or not known.avoid)
+    labels = own if whole else merge_labels(own, known.labels)
+    return known.model_copy(update={"goal": goal, "approach": approach, "avoid": avoid, "labels": labels})
 
 
 def _answer_without(part: str, error: Exception) -> episodes.RecalledStrategies:
@@ -152,4 +193,9 @@ async def serve_experience(
     await serve(bus, episodes.MEMORY_QUERY_TOOL, span("search_memory", STORE, made.querying.memory_query))
     await serve(bus, episodes.RECORD_STRATEGY, span("create_memory", STORE, made.strategies.record_strategy))
     await serve(bus, episodes.RECALL_STRATEGIES, span("search_memory", STORE, made.strategies.recall_strategies))
-    await serve(bus, episodes.STRATEGY_OUTCOME, span("update_memory", STORE, made.strategies.strategy_outcome))
+    await serve(bus, episodes.STRATEGY_OUTCOME, made.strategies.strategy_outcome)
+    await serve(bus, episodes.VERIFY_STRATEGIES, span("update_memory", STORE, made.strategies.verify_strategies))
+    await serve(bus, episodes.LIST_STRATEGIES, made.strategies.list_strategies)
+    await serve(bus, episodes.GET_STRATEGY, made.strategies.get_strategy)
+    await serve(bus, episodes.UPDATE_STRATEGY, span("update_memory", STORE, made.strategies.update_strategy))
+    await serve(bus, episodes.RETIRE_STRATEGY, span("update_memory", STORE, made.strategies.retire_strategy))

@@ -33,10 +33,16 @@ _MARKS = re.compile(r"^[ \t]*(?:#{1,6}|={3,}|-{3,}|<{2,}|>{2,}|\[{2,})[ \t]*|`{3
 _NAME = re.compile(r"[\w.\-]+")
 
 
-def refusal_reason(score: float | None, succeeded: bool) -> str:
-    """Why a strategy is not kept; empty where it is. A critic's `score` outside 0 to 1, or none, counts as not successful."""
+def refusal_reason(score: float | None, succeeded: bool, verified: bool) -> str:
+    """Why a strategy is not kept; empty where it is. A critic's `score` outside 0 to 1, or none, counts as not successful.
+
+    Args:
+        verified: whether a checker or a person accepted the task's result; a critic's word alone is none.
+    """
     if not succeeded:
         return "the task failed"
+    if not verified:
+        return "nobody verified the result"
     if score is None or not math.isfinite(score) or not 0.0 <= score <= 1.0:
         return "the task has no score"
     return "" if score >= MIN_SCORE else f"the score is under {MIN_SCORE}"

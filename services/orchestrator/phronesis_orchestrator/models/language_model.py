@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -81,7 +82,7 @@ from .reasoner import (
     TurnContext,
     Wishes,
 )
-from .templates import Line
+from .templates import BadTemplate, Line
 
 STEP = "probe"
 """What the step's header says of a probe."""
@@ -178,6 +179,8 @@ _OF_BOOTSTRAP = 4
 """The general instructions of an agent stand in the calls for a plan where they take one part in so many of them at most."""
 _SHARE = 2
 """What was done of a task takes at most one part in so many of its prompt."""
+_SHARES = (_SHARE, 3, 4)
+"""The same, each for a model that holds too little for the one before it."""
 Said = TypeVar("Said", bound=Message)
 
 
@@ -216,9 +219,18 @@ class ChatPlanner:
     ) -> Answer[Said]:
         kept = tuple(lines)
 
+        def filled(agent: AgentProfile, room: int, share: int) -> Prompt:
+            shown = replace(turn, thought=replace(turn.thought, plan=block_text(kept, room // share)))
+            return opening_messages(purpose, agent, shown, None, room, draft=draft)
+
+        def fit(agent: AgentProfile, room: int) -> Prompt:
+            for share in _SHARES[:-1]:
+                with suppress(BadTemplate):
+                    return filled(agent, room, share)
+            return filled(agent, room, _SHARES[-1])
+
         def build(room: int) -> Prompt:
-            shown = replace(turn, thought=replace(turn.thought, plan=block_text(kept, room // _SHARE)))
-            return fill_prompt(turn, lambda agent: opening_messages(purpose, agent, shown, None, room, draft=draft))
+            return fill_prompt(turn, lambda agent: fit(agent, room))
 
         return await self._of_tasks.ask(purpose, build, self._room, parse_text(parse), model=self._own(turn))
 

@@ -107,8 +107,14 @@ _LOCAL_SECONDS: dict[Purpose, float] = {
     purpose: 420.0 if purpose in ("final", "tools", "rewrite", "decompose", "task_report", "learn", "client", "form") else 180.0
     for purpose in PURPOSES
 }
+_LONG: frozenset[Purpose] = frozenset({"decompose", "task_report"})
+"""Purposes whose answers are of no use where they are cut short."""
 _LOCAL_TOKENS: dict[Purpose, int] = {
-    purpose: 256 if purpose in ("router", "classify", "intent", "evaluate", "criticise", "understand") else 512
+    purpose: 256
+    if purpose in ("router", "classify", "intent", "evaluate", "criticise", "understand")
+    else 1_024
+    if purpose in _LONG
+    else 512
     for purpose in PURPOSES
 }
 

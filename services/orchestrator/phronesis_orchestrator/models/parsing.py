@@ -433,8 +433,16 @@ PLAN_SHAPE: dict[str, Any] = {
         {
             "id": "string of letters, digits and dashes, once in the plan",
             "description": "string, one sentence",
-            "tool": "name of a tool, or null for a step that is worked on with several",
+            "tool": "name of a tool, or null",
+            "question": "string, or null",
             "arguments": {},
+            "each": {"of": "id of an earlier step", "path": "JMESPath of a list", "limit": "whole number, 25 if left out"},
+            "when": {
+                "of": "id",
+                "path": "JMESPath",
+                "is": "empty, not_empty, equals or more_than",
+                "value": "for the last two",
+            },
             "depends": ["ids of steps of earlier waves"],
             "wave": "whole number from 1",
         }
@@ -452,8 +460,22 @@ _LENGTHS = {"title": 300, "kind": 100, "description": 1_000, "reason": 2_000}
 
 
 def parse_plan(said: str) -> Plan | Fault:
-    """The plan, or what is wrong with its form. Whether it can be worked off is looked at elsewhere."""
-    return _parse_with(Plan, said)
+    """The plan, or what is wrong with its form. Whether it can be worked off is looked at elsewhere.
+
+    What a step does not have may be null or an empty text.
+    """
+    found = read_object(said)
+    if isinstance(found, Fault):
+        return found
+    if isinstance(steps := found.get("steps"), list):
+        found["steps"] = [_without_blanks(step) for step in steps]
+    return validate_answer(Plan, _shorten_texts(found), said)
+
+
+def _without_blanks(step: Any) -> Any:
+    return (
+        {name: value for name, value in step.items() if value is not None and value != ""} if isinstance(step, dict) else step
+    )
 
 
 def parse_verdict(said: str) -> Verdict | Fault:

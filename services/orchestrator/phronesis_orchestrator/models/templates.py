@@ -114,7 +114,55 @@ _WISHED = {
     },
     "required": ["calls"],
 }
-FREE_SCHEMAS: Mapping[str, dict[str, Any]] = {"tools": _DRAFTED, "rewrite": _DRAFTED, "client": _DRAFTED, "wishes": _WISHED}
+_TEXT = {"type": "string"}
+_LOOKED_UP = {"of": _TEXT, "path": _TEXT}
+_PLANNED = {
+    "type": "object",
+    "properties": {
+        "title": _TEXT,
+        "kind": _TEXT,
+        "steps": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "id": _TEXT,
+                    "description": _TEXT,
+                    "tool": _TEXT,
+                    "question": _TEXT,
+                    "arguments": {"type": "object"},
+                    "each": {"type": "object", "properties": {**_LOOKED_UP, "limit": {"type": "integer"}}, "required": ["of"]},
+                    "when": {
+                        "type": "object",
+                        "properties": {
+                            **_LOOKED_UP,
+                            "is": {"type": "string", "enum": ["empty", "not_empty", "equals", "more_than"]},
+                            "value": {},
+                        },
+                        "required": ["of", "is"],
+                    },
+                    "depends": {"type": "array", "items": _TEXT},
+                    "wave": {"type": "integer"},
+                },
+                "required": ["id", "description", "wave"],
+            },
+        },
+    },
+    "required": ["title", "steps"],
+}
+_REPORTED = {
+    "type": "object",
+    "properties": {"title": _TEXT, "text": _TEXT, "used": {"type": "array", "items": _TEXT}},
+    "required": ["title", "text"],
+}
+FREE_SCHEMAS: Mapping[str, dict[str, Any]] = {
+    "tools": _DRAFTED,
+    "rewrite": _DRAFTED,
+    "client": _DRAFTED,
+    "wishes": _WISHED,
+    "decompose": _PLANNED,
+    "task_report": _REPORTED,
+}
 """What an answer of a purpose without a strict schema must fit, for endpoints that take any schema."""
 
 _NOTICING = frozenset({"final", "tools"})

@@ -13,29 +13,55 @@ from pydantic import TypeAdapter
 from pydantic_core import to_jsonable_python
 
 from phronesis_bus import Bus, Call, serve
-from phronesis_contracts import Effect, Forbidden, Label, Message, OriginKind, Principal, Risk, Rpc, Tool, merge_labels
+from phronesis_contracts import (
+    Effect,
+    Forbidden,
+    Label,
+    Message,
+    Nothing,
+    OriginKind,
+    Principal,
+    Risk,
+    Rpc,
+    ServiceError,
+    Tool,
+    merge_labels,
+)
 from phronesis_contracts.answers import Analysis, AnswerData, MemoryProcess
 from phronesis_contracts.approvals import Ruling
 from phronesis_contracts.constitution.insight import CONTRADICTIONS_TOOL
-from phronesis_contracts.constitution.paths import DECISIONS_SINCE_TOOL, DUE_WORK_TOOL
+from phronesis_contracts.constitution.lists import GET_NODE_TOOL, LIST_FOUNDATION_TOOL, LIST_VISION_TOOL, LISTS
+from phronesis_contracts.constitution.paths import DECISIONS_SINCE_TOOL, DUE_WORK_TOOL, SUBGRAPH_TOOL
+from phronesis_contracts.constitution.registry import Layer
+from phronesis_contracts.constitution.search import SEMANTIC_SEARCH_TOOL
+from phronesis_contracts.constitution.session import GET_CALENDAR_TOOL
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.memory import RECALL_TOOL, REMEMBER_TOOL
 from phronesis_contracts.orchestrator import TaskBudget, Turn, TurnRef
 from phronesis_contracts.tasks import (
+    STRATEGY_EFFECT,
     TASK_ANSWER,
     TASK_CANCEL,
     TASK_GET,
     TASK_LIST,
+    TASK_OUTCOME,
     AnswerTask,
     AskPerson,
     ListTasks,
     NoPlan,
+    NoResult,
     PersonAnswered,
     PlannedCall,
+    StrategiesArm,
+    StrategyEffect,
     Task,
+    TaskNotEnded,
+    TaskOutcome,
     TaskRef,
     TaskReport,
     Tasks,
+    Verified,
+    VerifiedBy,
     Waited,
     WaitUntil,
 )
@@ -49,13 +75,14 @@ from ..agents.executor import ExecutedCall, ToolExecutor, problem_result, risk_t
 from ..agents.loops import LoopAnswer
 from ..agents.tools import Admitted, BadArguments, Gate, NotAdmitted, Toolbox, may_use
 from ..approvals.policy import ApprovalWaits, Paused, Verdict
-from ..models.reasoner import RULES, CallResult, Inquirer, Reasoner, ToolCall, TurnContext
+from ..models.reasoner import RULES, CallResult, Inquirer, Interpreter, Reasoner, ToolCall, TurnContext
 from ..turns.execution import TurnRun, await_store
 from ..turns.turn import Claim
 from . import rules
-from .decisions import BudgetMeter, is_good, make_plan, validate_task
+from .decisions import BudgetMeter, is_good, make_plan, validate_task, verified_by_checker
 from .ports import (
     GoalKnowledge,
+    Lesson,
     Plan,
     Planner,
     Step,
@@ -68,10 +95,11 @@ from .ports import (
     WaitOrder,
     WrittenReport,
     goal_signature,
+    is_held_out,
     usable_plan,
 )
 from .report import describe_tools, known_strategy_lines, save_report, write_report
-from .runner import ProgressBoard, TaskRunner, WavesResult
+from .runner import ProgressBoard, QuestionDesk, TaskRunner, WavesResult
 
 _OF_RULES: tuple[Tool[Any, Any], ...] = (
     SURVEY_TOOL,
@@ -80,6 +108,13 @@ _OF_RULES: tuple[Tool[Any, Any], ...] = (
     DECISIONS_SINCE_TOOL,
     DUE_WORK_TOOL,
     CONTRADICTIONS_TOOL,
+    GET_NODE_TOOL,
+    SUBGRAPH_TOOL,
+    GET_CALENDAR_TOOL,
+    SEMANTIC_SEARCH_TOOL,
+    LIST_FOUNDATION_TOOL,
+    LIST_VISION_TOOL,
+    *(tool for layer, tool in LISTS.items() if layer not in (Layer.FOUNDATION, Layer.VISION)),
 )
 """What the rules read with, whatever agent is asked."""
 
@@ -253,15 +288,23 @@ async def gather_knowledge(
     strategies: Strategies,
     tools: Mapping[str, Tool[Any, Any]],
     offered: tuple[dict[str, Any], ...],
-) -> GoalKnowledge:
-    """The goal with what worked before. It is journalled, so that whoever takes the task over plans with the same."""
-    who, goal = running.claim.who, turn.user_text
-    template = await templates.template(who, goal_signature(goal, running.claim.agent), counted=not running.claim.dry)
+) -> tuple[GoalKnowledge, StrategiesArm]:
+    """The goal with what worked before, and whether that was found, withheld, or not there.
+
+    It is journalled, so that whoever takes the task over plans with the same.
+    """
+    who, goal, agent = running.claim.who, turn.user_text, running.claim.agent
+    signature = goal_signature(goal, agent)
+    template = await templates.template(who, signature, counted=not running.claim.dry)
 
     async def recalled() -> dict[str, Any]:
-        shown = running.cognition.settings.strategies
-        found = await strategies.recall(who, goal[:GOAL], shown) if shown else ()
-        return {"strategies": [to_jsonable_python(one) for one in found], "tools": list(tools)}
+        settings = running.cognition.settings
+        shown, names = settings.strategies, tuple(tools)
+        found = await strategies.recall(who, goal[:GOAL], shown, agent, names) if shown else ()
+        arm = StrategiesArm.USED if found else StrategiesArm.NONE
+        if found and is_held_out(who.tenant, who.user, signature, settings.strategy_holdout):
+            arm, found = StrategiesArm.HELD_OUT, ()
+        return {"strategies": [to_jsonable_python(one) for one in found], "tools": list(names), "arm": arm.value}
 
     given = await running.steps.called("task.recall", "task.recall", recalled)
     worked = tuple(map(_STRATEGY.validate_python, given["strategies"]))
@@ -270,7 +313,10 @@ async def gather_knowledge(
     if worked:
         log.info("PROVEN STRATEGIES: %d for this task", len(worked))
     names = tuple(given["tools"])
-    return GoalKnowledge(goal, names, worked, describe_tools(tools, offered), usable_plan(template, names))
+    described = describe_tools(tools, offered)
+    known = GoalKnowledge(goal, names, worked, described, contracts=tools, template=usable_plan(template, names))
+    # A journal of the version before names no arm.
+    return known, StrategiesArm(given.get("arm", StrategiesArm.USED if worked else StrategiesArm.NONE))
 
 
 async def look_ahead_on_goal(
@@ -344,10 +390,14 @@ class _TaskRun:
         meter = await self._meter()
         if self._planner is not None and (limit := meter.nothing()):
             raise NoPlan(limit.detail, field=limit.field)
-        known = await self._known()
+        known, arm = await self._known()
         with self._running.phase("task plan"):
-            plan = await make_plan(self._running.steps, self._turn, self._planner, rules.plan, known)
-        await self._board.planned(plan, tuple(one.id for one in known.strategies))
+            plan = await make_plan(self._running.steps, self._turn, self._planner, rules.plan, known, meter)
+        if plan.by_rules and self._planner is not None:
+            # Whoever planned it works it off and reports: a model that was too slow for a plan is too slow for the rest.
+            self._planner, self._name = None, RULES.name
+            self._running.degrade("model")
+        await self._board.planned(plan, tuple(one.id for one in known.strategies), arm)
         if self._running.claim.dry:
             return await self._foreseen(plan)
         runner = await self._runner(meter)
@@ -382,24 +432,27 @@ class _TaskRun:
         waited = await await_store(waits.waited(self._running.claim)) if waits is not None else 0.0
         return BudgetMeter(budget, self._running.steps, datetime.fromisoformat(begun["at"]), waited=waited)
 
-    async def _known(self) -> GoalKnowledge:
+    async def _known(self) -> tuple[GoalKnowledge, StrategiesArm]:
         parts, running, turn = self._parts, self._running, self._turn
-        known = await gather_knowledge(running, turn, parts.store, parts.strategies, self._tools, self._offered)
-        if self._planner is None:
-            return known
-        return await look_ahead_on_goal(running, self._reasoner, turn, known, self._tools)
+        known, arm = await gather_knowledge(running, turn, parts.store, parts.strategies, self._tools, self._offered)
+        if self._planner is not None:
+            known = await look_ahead_on_goal(running, self._reasoner, turn, known, self._tools)
+        return known, arm
 
     async def _runner(self, meter: BudgetMeter) -> TaskRunner:
         inquirer = self._reasoner if self._planner is not None and isinstance(self._reasoner, Inquirer) else None
         journalled = await self._parts.store.journalled(self._running.claim)
         looks_up = self._turn.agent is not None and LOOKING_UP in self._turn.agent.prompts
         planner = self._planner if looks_up else None
+        model = self._reasoner if self._planner is not None and isinstance(self._reasoner, Interpreter) else None
+        reads = list_task_tools(self._turn.agent, self._running.claim.who, rules=True)
+        desk = QuestionDesk(self._running, self._turn, model, {**reads, **self._tools})
         return TaskRunner(
-            self._running, self._turn, self._caller, planner, inquirer, self._offered, meter, self._board, journalled
+            self._running, self._turn, self._caller, planner, inquirer, self._offered, meter, self._board, journalled, desk.ask
         )
 
     async def _ended(self, done: WavesResult, meter: BudgetMeter) -> LoopAnswer:
-        """The report, the document, the critic's word, and what is learnt, in this order."""
+        """The report, the document, the critic's word, and what can be learnt once somebody verifies it, in this order."""
         steps = self._running.steps
         planner = self._planner if meter.model() is None else None
         with self._running.phase("task report"):
@@ -411,22 +464,76 @@ class _TaskRun:
             self._running.degrade(done.stopped.field or "budget")
         score = await validate_task(steps, self._turn, planner, done.known, text, len(done.skipped))
         await self._board.update(score=score, report=report)
-        await self._learnt(done, text, score)
+        lesson, verified = await self._lesson(done, text, score)
+        if verified is not None:
+            await self._board.update(verified=verified)
+            await self._learnt(lesson, verified)
         await self._running.show("task_ended", score=score, document=report.document_id)
         return LoopAnswer(_report_text(report), self._turn.directive, "", None, _analysis(report, done, score))
 
-    async def _learnt(self, done: WavesResult, text: WrittenReport, score: float | None) -> None:
-        claim, goal = self._running.claim, self._turn.user_text
-        succeeded = done.stopped is None and bool(done.known.worked)
-        good = succeeded and is_good(score)
-        if used := self._board.state.strategies:
-            await self._parts.strategies.outcome(claim, used, worked=good)
-        if not good:
-            return
-        await self._parts.store.keep_template(claim, goal_signature(goal, claim.agent), done.plan)
-        approach = describe_approach(goal, done, text)
-        labels = merge_labels((Label(kind=OriginKind.USER),), self._running.origins.labels)
-        await self._parts.strategies.record(claim, goal[:GOAL], approach, score, succeeded=succeeded, labels=labels)
+    async def _lesson(self, done: WavesResult, text: WrittenReport, score: float | None) -> tuple[Lesson, Verified | None]:
+        """What can be learnt, and what a checker says of the result; journalled, for whoever verifies it later."""
+        running, goal = self._running, self._turn.user_text
+        claim = running.claim
+
+        async def make() -> dict[str, Any]:
+            told = describe_approach(goal, done, text)
+            versions = running.vocabularies
+            lesson = Lesson(
+                task_id=claim.turn_id,
+                conversation_id=claim.conversation_id,
+                agent=claim.agent,
+                goal=goal[:GOAL],
+                signature=goal_signature(goal, claim.agent),
+                plan=done.plan,
+                approach=told.approach,
+                tools_used=told.tools_used,
+                avoid=told.avoid,
+                score=score,
+                succeeded=done.stopped is None and bool(done.known.worked),
+                labels=merge_labels((Label(kind=OriginKind.USER),), running.origins.labels),
+                ontology=versions.ontology_version(claim.who.tenant) if versions is not None else "",
+            )
+            verified = verified_by_checker(done.known, text, score)
+            said = verified.model_dump(mode="json") if verified is not None else None
+            return {"lesson": lesson.model_dump(mode="json"), "verified": said}
+
+        kept = await running.steps.called("task.lesson", "task.lesson", make)
+        verified = Verified.model_validate(kept["verified"]) if kept["verified"] is not None else None
+        return Lesson.model_validate(kept["lesson"]), verified
+
+    async def _learnt(self, lesson: Lesson, verified: Verified) -> None:
+        """Learn from a result that a checker verified: the template first, then the strategies."""
+        claim = self._running.claim
+        if verified.accepted and is_worth_learning(lesson):
+            await self._parts.store.keep_template(claim, lesson.signature, lesson.plan)
+        try:
+            used = self._board.state.strategies
+            await tell_memory(self._parts.strategies, claim.who, claim.turn_id, used, lesson, verified)
+        except ServiceError as error:
+            log.warning("memory could not be told of the task's outcome: %s", error.code)
+
+
+def is_worth_learning(lesson: Lesson) -> bool:
+    """Whether a task went well enough that others are done like it, once its result is accepted."""
+    return lesson.succeeded and is_good(lesson.score) and bool(lesson.approach)
+
+
+async def tell_memory(
+    strategies: Strategies, who: Principal, task_id: str, used: tuple[str, ...], lesson: Lesson | None, verified: Verified
+) -> None:
+    """Raise or lower the strategies of a task whose outcome was verified, and keep its own where it was accepted.
+
+    Args:
+        used: ids of the strategies that it was planned with.
+        lesson: what can be learnt of it; nothing of a task that is older than lessons.
+
+    Raises:
+        ServiceError: memory is away; the same may be told again.
+    """
+    await strategies.outcome(who, task_id, used, verified)
+    if lesson is not None and verified.accepted and is_worth_learning(lesson):
+        await strategies.record(who, lesson, verified)
 
 
 def describe_approach(goal: str, done: WavesResult, text: WrittenReport) -> Strategy:
@@ -506,6 +613,15 @@ class TaskQueries(TaskStore, Protocol):
     async def list(self, who: Principal, query: ListTasks) -> Tasks:
         """The caller's tasks, newest first."""
 
+    async def lesson(self, who: Principal, task_id: str) -> Lesson | None:
+        """What can be learnt of a task of the caller; `None` where nothing is kept of it."""
+
+    async def verify(self, who: Principal, task_id: str, verified: Verified, template: Lesson | None) -> None:
+        """Keep what the caller says of an ended task, and the plan of `template` or none. Raises `NotFound`."""
+
+    async def effect(self, who: Principal) -> StrategyEffect:
+        """How the caller's tasks ended with strategies, and where these were withheld."""
+
 
 class Canceller(Protocol):
     async def cancel(self, call: Call, request: TurnRef) -> Turn:
@@ -522,12 +638,23 @@ class TaskHandlers:
 
     Args:
         turns: cancels the turn of a task, and stops it where it runs.
+        strategies: who is told of outcomes.
+        wake: wakes the outbox.
         answers: takes what tasks asked.
         resumed: called when a task goes on, to wake a worker.
     """
 
-    def __init__(self, tasks: TaskQueries, turns: Canceller, answers: Answers, resumed: Callable[[], None]) -> None:
-        self._tasks, self._turns, self._answers, self._resumed = tasks, turns, answers, resumed
+    def __init__(
+        self,
+        tasks: TaskQueries,
+        turns: Canceller,
+        strategies: Strategies,
+        wake: Callable[[], None],
+        answers: Answers,
+        resumed: Callable[[], None],
+    ) -> None:
+        self._tasks, self._turns, self._strategies, self._wake = tasks, turns, strategies, wake
+        self._answers, self._resumed = answers, resumed
 
     async def get(self, call: Call, request: TaskRef) -> Task:
         return await self._tasks.get(call.who, request.task_id)
@@ -548,10 +675,54 @@ class TaskHandlers:
         self._resumed()
         return await self._tasks.get(call.who, request.task_id)
 
+    async def outcome(self, call: Call, request: TaskOutcome) -> Task:
+        """Keep a person's word about a task, and learn from it. The same word again changes nothing, and another one counts.
 
-async def serve_tasks(bus: Bus, tasks: TaskQueries, turns: Canceller, answers: Answers, resumed: Callable[[], None]) -> None:
-    handlers = TaskHandlers(tasks, turns, answers, resumed)
+        Raises:
+            NotFound: the caller has no such task.
+            TaskNotEnded: nobody can say yet what came of it.
+            NoResult: there is no report to accept.
+            ServiceError: memory is away; the word is kept, and to say it again learns from it.
+        """
+        who, id = call.who, request.task_id
+        task = await self._tasks.get(who, id)
+        if not task.status.ended:
+            raise TaskNotEnded("the task has not ended yet")
+        if request.accepted and task.progress.report is None:
+            raise NoResult("the task ended without a report")
+        verified, lesson = _say(task, request), await self._tasks.lesson(who, id)
+        if verified != task.progress.verified:
+            good = lesson is not None and verified.accepted and is_worth_learning(lesson)
+            await self._tasks.verify(who, id, verified, lesson if good else None)
+            self._wake()
+        await tell_memory(self._strategies, who, id, task.progress.strategies, lesson, verified)
+        return await self._tasks.get(who, id)
+
+    async def effect(self, call: Call, request: Nothing) -> StrategyEffect:
+        return await self._tasks.effect(call.who)
+
+
+def _say(task: Task, request: TaskOutcome) -> Verified:
+    """What a person says, at the time when it was said first."""
+    known = task.progress.verified
+    new = Verified(by=VerifiedBy.PERSON, accepted=request.accepted, comment=request.comment, at=datetime.now(UTC))
+    same = known is not None and known.model_copy(update={"at": new.at}) == new
+    return known if known is not None and same else new
+
+
+async def serve_tasks(
+    bus: Bus,
+    tasks: TaskQueries,
+    turns: Canceller,
+    strategies: Strategies,
+    wake: Callable[[], None],
+    answers: Answers,
+    resumed: Callable[[], None],
+) -> None:
+    handlers = TaskHandlers(tasks, turns, strategies, wake, answers, resumed)
     await serve(bus, TASK_ANSWER, handlers.answer)
     await serve(bus, TASK_GET, handlers.get)
     await serve(bus, TASK_LIST, handlers.list)
     await serve(bus, TASK_CANCEL, handlers.cancel)
+    await serve(bus, TASK_OUTCOME, handlers.outcome)
+    await serve(bus, STRATEGY_EFFECT, handlers.effect)

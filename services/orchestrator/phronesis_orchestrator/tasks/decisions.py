@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import logging
 import math
+import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Generic
 
+from phronesis_bus.envelope import deadline
 from phronesis_contracts import BudgetExceeded, ServiceError
 from phronesis_contracts.orchestrator import Problem, TaskBudget
-from phronesis_contracts.tasks import NoPlan
+from phronesis_contracts.tasks import NoPlan, Verified
 
 from ..ledger.usage import CallUsage
-from ..models.reasoner import Answer, CallFailed, TurnContext, Value
+from ..models.reasoner import Answer, CallFailed, Fault, TurnContext, Value
 from ..turns.execution import JournalAway, Steps
 from ..turns.turn import LostClaim
 from .ports import (
@@ -30,6 +32,8 @@ from .ports import (
     Verdict,
     WrittenReport,
     check_plan,
+    drawn_from,
+    names_of,
     rename_steps,
 )
 
@@ -100,6 +104,10 @@ def _problem(name: str) -> Problem:
 log = logging.getLogger(__name__)
 
 
+_SAID = 8_000
+"""Characters of a faulty answer that its repair is shown."""
+
+
 @dataclass(frozen=True)
 class Decision(Generic[Value]):
     """What was decided, or why nothing was."""
@@ -107,6 +115,10 @@ class Decision(Generic[Value]):
     value: Value | None
     why: str = ""
     """Code of what went wrong; empty where nothing did."""
+    detail: str = ""
+    """The same in words."""
+    fault: Fault | None = None
+    """What a model said in place of an answer."""
 
 
 @dataclass
@@ -134,7 +146,8 @@ async def decide(steps: Steps, name: str, model: type[Value], call: Callable[[],
     if not fresh:
         steps.count(CallUsage.model_validate(found["spent"]), found["cost_usd"])
     value = model.model_validate(found["value"]) if found["value"] is not None else None
-    return Decision(value, found["why"])
+    detail, said = found.get("detail", ""), found.get("said")
+    return Decision(value, found["why"], detail, Fault(said, detail) if said is not None else None)
 
 
 def step_purpose(name: str) -> str:
@@ -148,14 +161,17 @@ async def _try_call(
 ) -> dict[str, Any]:
     used = _Used(CallUsage())
     value: Value | None = None
+    detail, said = "", None
     try:
         answer = await steps.made(f"{name}.call", model, lambda: _noting_spent(call, used), label=f"{step_purpose(name)}.call")
         used.spent, used.cost_usd = answer.spent, answer.cost_usd
         value, why = answer.value, "" if answer.value is not None else "unreadable"
+        if answer.fault is not None:
+            detail, said = answer.fault.wrong, answer.fault.said[:_SAID]
     except (JournalAway, LostClaim):
         raise  # the attempt is over, and nothing is decided
     except ServiceError as error:
-        why = error.code
+        why, detail = error.code, error.detail
     except Exception as error:
         # A stage that only improves a task may not end it; what broke stands in the log.
         log.exception("the decision %s broke", name)
@@ -163,7 +179,8 @@ async def _try_call(
     if why:
         log.warning("the decision %s could not be made: %s", name, why)
     payload = value.model_dump(mode="json") if value is not None else None
-    return {"value": payload, "why": why, "spent": used.spent.model_dump(), "cost_usd": used.cost_usd}
+    told = {"value": payload, "why": why, "detail": detail, "said": said}
+    return {**told, "spent": used.spent.model_dump(), "cost_usd": used.cost_usd}
 
 
 async def _noting_spent(call: Callable[[], Awaitable[Answer[Value]]], used: _Used) -> Answer[Value]:
@@ -218,10 +235,12 @@ class Replanner:
         return bool(failures) or len(known.worked) >= ENOUGH_RESULTS
 
     def _taken(self, plan: Plan, last: int, known: GoalKnowledge) -> Remaining:
-        taken = [result.step.id for result in (*known.worked, *known.failed)]
+        made = (*known.worked, *known.failed, *known.left_out)
+        taken = [name for result in made for name in names_of(result.step)]
         try:
-            tail = rename_steps(plan, [*taken, *(step.id for step in known.remaining)])
-            sound = check_plan(tail, known.tools, [result.step.id for result in known.worked])
+            tail = rename_steps(plan, [*taken, *(name for step in known.remaining for name in names_of(step))])
+            worked = [result.step for result in known.worked]
+            sound = check_plan(tail, known.tools, worked, contracts=known.contracts)
         except BadPlan as wrong:
             log.warning("a new plan is no good, the old one stays: %s", wrong)
             return known.remaining
@@ -238,7 +257,11 @@ def _does_the_same(new: Remaining, old: Remaining) -> bool:
 
 
 def _step_content(step: Step) -> tuple[object, ...]:
-    return step.description, step.tool, step.arguments
+    return step.description, step.tool, step.question, step.arguments, step.each, step.when
+
+
+_SHARE = 0.5
+"""The share of the time left that making a plan may take of a model: the rest is for working it off."""
 
 
 async def make_plan(
@@ -247,32 +270,93 @@ async def make_plan(
     planner: Planner | None,
     rules: Callable[[GoalKnowledge], Plan | None],
     known: GoalKnowledge,
+    meter: BudgetMeter | None = None,
 ) -> Plan:
-    """The first plan of a task.
+    """The first plan of a task: the model's, repaired once where it is no good; then that of the rules; then one that worked
+    for a goal like this.
 
     Args:
         planner: the model; rules plan where there is none.
         rules: makes a plan by rules; `None` where they do not understand the goal.
+        meter: the task's budget; at most half of the time that is left passes with the model.
 
     Raises:
         NoPlan: nobody could make one.
     """
+    reasons: list[str] = []
+    if planner is not None:
+        found = await _plan_by_model(steps, context, planner, known, meter)
+        if isinstance(found, Plan):
+            return shorten_plan(found, known.strategies)
+        reasons.append(found)
+    # A name of its own only beside a model's: what an earlier version journalled for rules alone is still found.
+    found = await _plan_by_rules(steps, "task.plan.rules" if planner is not None else "task.plan", rules, known)
+    if isinstance(found, Plan):
+        return shorten_plan(found, known.strategies)
+    reasons.append(found)
+    if planner is not None and known.template is not None:
+        try:
+            return shorten_plan(_checked(known.template, known, works=True), known.strategies)
+        except BadPlan as wrong:
+            log.warning("a plan that worked before is no good any more: %s", wrong)
+    if planner is None:
+        reasons.append("without a language model only tasks over the portfolio and the constitution are understood")
+    raise NoPlan(next(filter(None, reasons), "no plan could be made for this goal"))
+
+
+def _checked(plan: Plan, known: GoalKnowledge, *, works: bool) -> Plan:
+    return check_plan(plan, known.tools, works=works, contracts=known.contracts)
+
+
+_UNFIT = "the plan for this goal cannot be worked off"
+
+
+async def _plan_by_rules(
+    steps: Steps, name: str, rules: Callable[[GoalKnowledge], Plan | None], known: GoalKnowledge
+) -> Plan | str:
+    """The plan of the rules, or why there is none."""
 
     async def make() -> Answer[Plan]:
-        return await planner.decompose(context, known) if planner is not None else Answer(rules(known))
+        plan = rules(known)
+        try:
+            return Answer(plan and _checked(plan.model_copy(update={"by_rules": True}), known, works=False))
+        except BadPlan as wrong:
+            log.warning("a plan of the rules is no good: %s", wrong)
+            return Answer(None, Fault("", f"{_UNFIT}: {wrong}"))
 
-    made = await decide(steps, "task.plan", Plan, make)
-    if made.value is None and planner is None:
-        raise NoPlan("without a language model only tasks over the portfolio and the constitution are understood")
-    plan = made.value or known.template
-    if plan is None:
-        raise NoPlan("no plan could be made for this goal")
-    try:
-        sound = check_plan(plan, known.tools, works=planner is not None)
-    except BadPlan as wrong:
-        log.warning("a plan is no good: %s", wrong)
-        raise NoPlan(f"the plan for this goal cannot be worked off: {wrong}") from wrong
-    return shorten_plan(sound, known.strategies)
+    made = await decide(steps, name, Plan, make)
+    return made.value or made.detail
+
+
+async def _plan_by_model(
+    steps: Steps, context: TurnContext, planner: Planner, known: GoalKnowledge, meter: BudgetMeter | None
+) -> Plan | str:
+    """The plan of the model, or why there is none. What is wrong with the first one is told it once."""
+    due = min(deadline.get() or math.inf, time.time() + meter.left * _SHARE if meter is not None else math.inf)
+
+    async def ask(told: GoalKnowledge) -> Answer[Plan]:
+        token = deadline.set(due if due < math.inf else None)
+        try:
+            answer = await planner.decompose(context, told)
+        finally:
+            deadline.reset(token)
+        if answer.value is None:
+            return answer
+        plan = answer.value.model_copy(update={"by_rules": False})
+        try:
+            return replace(answer, value=_checked(plan, told, works=True))
+        except BadPlan as wrong:
+            log.warning("a plan is no good: %s", wrong)
+            said = plan.model_dump_json(exclude_defaults=True)
+            return replace(answer, value=None, fault=Fault(said, f"{_UNFIT}: {wrong}"))
+
+    made = await decide(steps, "task.plan", Plan, lambda: ask(known))
+    repairs = made.fault is not None and (meter is None or meter.model() is None)
+    if made.value is None and repairs:
+        refused = replace(known, refused=made.fault)
+        again = await decide(steps, "task.plan.repair", Plan, lambda: ask(refused))
+        return again.value or made.detail
+    return made.value or made.detail
 
 
 def shorten_plan(plan: Plan, strategies: tuple[Strategy, ...]) -> Plan:
@@ -283,7 +367,9 @@ def shorten_plan(plan: Plan, strategies: tuple[Strategy, ...]) -> Plan:
     if not strategies:
         return plan
     used = {tool for strategy in strategies for tool in strategy.tools_used}
-    gone = {step.id for step in plan.steps if step.optional and step.tool is not None and step.tool not in used}
+    drawn = {id for step in plan.steps for id in drawn_from(step)}
+    spare = (step for step in plan.steps if step.optional and step.tool is not None and step.id not in drawn)
+    gone = {step.id for step in spare if step.tool not in used}
     kept = [step for step in plan.steps if step.id not in gone]
     if not kept or not gone:
         return plan
@@ -326,3 +412,8 @@ def score_by_rules(worked: Sequence[StepResult], failed: Sequence[StepResult], s
     good = sum(1 for result in needed if result.outcome.ok)
     share = good / (len(needed) + skipped) if needed else 0.0
     return round(share if written.used else share / 2, 3)
+
+
+def verified_by_checker(known: GoalKnowledge, written: WrittenReport, score: float | None) -> Verified | None:
+    """What a checker says of the result; `None` where rules cannot tell, and a person has to."""
+    return None

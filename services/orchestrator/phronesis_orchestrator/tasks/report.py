@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from phronesis_contracts import untrusted
 from phronesis_contracts.answers import Visualization, VisualizationType
 from phronesis_contracts.memory import REMEMBER_TOOL, ItemKind
 from phronesis_contracts.tasks import TaskReport
@@ -15,16 +16,25 @@ from ..models.templates import Line, fit_lines
 from ..turns.execution import Steps
 from ..turns.turn import Claim
 from .decisions import decide
-from .ports import Caller, GoalKnowledge, Planner, Step, StepResult, Strategy, WrittenReport
+from .ports import Caller, Contracts, GoalKnowledge, Planner, Step, StepResult, Strategy, WrittenReport, outline
 
 _TEMPLATE = "a plan that worked for a goal like this"
+_REFUSED = "a plan that is refused"
 
 
 def plan_lines(known: GoalKnowledge) -> list[Line]:
     """What a plan is made with: what was done of an older one, what worked for goals like it, and the tools."""
     ahead = [Line.json(what="a look ahead", said=known.ahead)] if known.ahead else []
     template = [Line.json(what=_TEMPLATE, steps=[_step(step) for step in known.template.steps])] if known.template else []
-    return [*state_lines(known), *ahead, *known_strategy_lines(known.strategies), *template, *map(_tool, known.offered)]
+    refused = [Line.json(what=_REFUSED, why=known.refused.wrong, plan=known.refused.said)] if known.refused else []
+    return [
+        *refused,
+        *state_lines(known),
+        *ahead,
+        *known_strategy_lines(known.strategies),
+        *template,
+        *(_tool(one, known.contracts) for one in known.offered),
+    ]
 
 
 def known_strategy_lines(strategies: Iterable[Strategy]) -> list[Line]:
@@ -36,9 +46,16 @@ def known_strategy_lines(strategies: Iterable[Strategy]) -> list[Line]:
             approach=strategy.approach,
             tools=strategy.tools_used,
             avoid=strategy.avoid,
+            **_origin(strategy),
         )
         for strategy in strategies
     ]
+
+
+def _origin(strategy: Strategy) -> dict[str, object]:
+    """Where an approach comes from, if not from the person's own words: it was then formed with what others wrote."""
+    kinds = sorted({label.kind.value for label in untrusted(strategy.labels)})
+    return {"from": kinds} if kinds else {}
 
 
 def state_lines(known: GoalKnowledge) -> list[Line]:
@@ -73,9 +90,15 @@ def _result(result: StepResult) -> dict[str, object]:
     return {"step": result.step.id, "description": result.step.description, "tool": result.step.tool}
 
 
-def _tool(offered: tuple[str, str, dict[str, Any]]) -> Line:
+def _tool(offered: tuple[str, str, dict[str, Any]], contracts: Contracts) -> Line:
     name, description, arguments = offered
-    return Line.json(what="tool", name=name, description=description, arguments=arguments)
+    gives = {"gives": outline(contracts[name])} if name in contracts else {}
+    return Line.json(what="tool", name=name, description=description, arguments=arguments, **gives)
+
+
+def needed_lines(results: Iterable[StepResult]) -> list[Line]:
+    """What earlier steps gave, for who works on one that needs them."""
+    return [Line.json(what="found by an earlier step", **_result(one), gave=one.outcome.text) for one in results]
 
 
 DOCUMENT = "task.document"

@@ -3,36 +3,85 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pydantic_core import from_json
+from pydantic import TypeAdapter
+from pydantic_core import from_json, to_jsonable_python
 
-from phronesis_contracts import ServiceError
-from phronesis_contracts.orchestrator import Problem
-from phronesis_contracts.tasks import StepState, TaskState, TaskStep
+from phronesis_contracts import (
+    Forbidden,
+    Internal,
+    Label,
+    NotFound,
+    OriginKind,
+    Principal,
+    Risk,
+    Rpc,
+    ServiceError,
+    Tool,
+    Unavailable,
+)
+from phronesis_contracts.instructions import AgentProfile
+from phronesis_contracts.media import ExtractedText, Media
+from phronesis_contracts.memory import AugmentedMemoryContext, Profile
+from phronesis_contracts.messages import In, Out_
+from phronesis_contracts.orchestrator import Problem, Source, TurnProgress
+from phronesis_contracts.tasks import (
+    MAX_COLUMNS,
+    MAX_TABLE_ROWS,
+    FigureRow,
+    SourceRow,
+    StepState,
+    StrategiesArm,
+    TableBlock,
+    TaskState,
+    TaskStep,
+)
 
+from ..agents.binding import Origins, labels_of
+from ..agents.counsel.questions import CounselAnswer, answer_in_full
+from ..agents.counsel.tools import NotOffered, TurnTools
+from ..agents.presentation import sanitize_answer, sanitize_text
+from ..agents.tools import answers_like_dialogue, uses_allow_list
 from ..approvals.policy import Paused
 from ..models.prompts import new_mark
-from ..models.reasoner import CallResult, Inquirer, Inquiry, Move, TurnContext
-from ..turns.execution import Steps, TurnRun
+from ..models.reasoner import Answer, CallResult, Inquirer, Inquiry, Interpreter, Move, TurnContext, Value
+from ..traces.record import find_tool
+from ..turns.execution import JournalAway, Steps, TurnRun
+from ..turns.ports import Neighbours
+from ..turns.turn import LostClaim
+from ..understanding.answering import RuleAnswer, answer_by_rules
+from ..understanding.finding import Finding
+from ..understanding.plan import DATA_PLANS, Change, Focus, Rank, Select, Unknown
 from .decisions import SPENT, BudgetMeter, Replanner
 from .ports import (
+    Ask,
     Caller,
+    FoundThing,
     GoalKnowledge,
+    NoValue,
     Plan,
     Planner,
+    QuestionAnswer,
     Remaining,
     Step,
     StepResult,
     TaskStates,
     ToolResult,
+    drawn_from,
+    fill_placeholders,
+    holds,
+    look_up,
     missing_needs,
     next_wave,
 )
+from .report import block_text, needed_lines
 
 
 class ProgressBoard:
@@ -44,9 +93,9 @@ class ProgressBoard:
         self._steps: dict[str, TaskStep] = {}
         self.state = TaskState()
 
-    async def planned(self, plan: Plan, strategies: tuple[str, ...]) -> None:
+    async def planned(self, plan: Plan, strategies: tuple[str, ...], arm: StrategiesArm) -> None:
         self._steps = {step.id: _planned_step(step) for step in plan.steps}
-        await self.update(strategies=strategies)
+        await self.update(strategies=strategies, strategies_arm=arm)
         waves = self.state.waves
         await self._running.show("plan", waves=waves, steps=[f"{step.wave}. {step.description}" for step in plan.steps])
 
@@ -103,7 +152,15 @@ def _no_wait(errors: Sequence[BaseException]) -> BaseException:
 
 NEEDED = "task.needed_failed"
 """Code of a step that was not made since what it needs failed."""
-SKIPS = frozenset({NEEDED, SPENT})
+CONDITION = "task.condition"
+"""Code of a step that was not made since its condition does not hold, or that draws from such a step."""
+NO_VALUE = "task.no_value"
+"""Code of a step whose placeholders gave nothing, so that no call was made."""
+TOO_MANY = "task.too_many_items"
+"""Code of a step with more items than its limit, so that no call was made."""
+CHANGED = "task.changed"
+"""Code of a step that a second attempt found with other items than the first one began to go through."""
+SKIPS = frozenset({NEEDED, CONDITION, SPENT})
 
 MAX_ROUNDS = 6
 """Rounds of one step, the answer counted in."""
@@ -119,9 +176,11 @@ async def work_on_step(
     context: TurnContext,
     step: Step,
     offered: tuple[Any, ...],
+    found: str = "",
 ) -> ToolResult:
-    """What a step gave."""
-    step_context = replace(context, user_text=step.description, final_input=step.description)
+    """What a step gave. `found`: what the steps that it needs gave, for the model to read."""
+    thought = replace(context.thought, plan=found)
+    step_context = replace(context, user_text=step.description, final_input=step.description, thought=thought)
     inquiry = Inquiry("task", step.description, offered, new_mark(step_context))
     tools: list[str] = []
     for number in range(1, MAX_ROUNDS + 1):
@@ -177,6 +236,264 @@ class WavesResult:
     """The steps that were made."""
 
 
+class _ReadingNeighbours:
+    """The other services for one question: it reads alone, and all that it reads is labelled.
+
+    Args:
+        neighbours: who is asked.
+        origins: where it is noted what was read.
+    """
+
+    def __init__(self, neighbours: Neighbours, origins: Origins) -> None:
+        self._neighbours, self._origins = neighbours, origins
+        self.of_memory = False
+        """Whether something was read that memory alone keeps the text of."""
+
+    async def agent(self, who: Principal, name: str) -> AgentProfile:
+        return await self._neighbours.agent(who, name)
+
+    async def profile(self, who: Principal) -> Profile:
+        self.of_memory = True
+        found = await self._neighbours.profile(who)
+        self._origins.read(found.labels, found.profile)
+        return found
+
+    async def retrieve(self, who: Principal, phrases: tuple[str, ...], budget: int, limit: float) -> AugmentedMemoryContext:
+        self.of_memory = True
+        return await self._neighbours.retrieve(who, phrases, budget, limit)
+
+    async def media(self, who: Principal, media_id: str) -> Media:
+        return await self._neighbours.media(who, media_id)
+
+    async def medium_text(self, who: Principal, medium: Media, limit: float) -> ExtractedText:
+        return await self._neighbours.medium_text(who, medium, limit)
+
+    async def ask(self, who: Principal, rpc: Rpc[In, Out_], request: In, *, key: str | None = None) -> Out_:
+        tool = find_tool(rpc)
+        if key is not None or (tool is not None and tool.risk > Risk.READ):
+            raise Forbidden("the question of a step only reads")
+        answer = await self._neighbours.ask(who, rpc, request)
+        self.of_memory = self.of_memory or rpc.service == "memory"
+        named = (Label(kind=OriginKind.TOOL, id=rpc.subject[:200]),)
+        self._origins.read(labels_of(tool, answer) if tool is not None else named, answer)
+        return answer
+
+
+class _StepsOf(Steps):
+    """The journal of the model calls of one question: their names begin with that of its step."""
+
+    def __init__(self, steps: Steps, name: str) -> None:
+        self._steps, self._name = steps, name
+
+    async def made(
+        self, name: str, model: type[Value], call: Callable[[], Awaitable[Answer[Value]]], *, label: str | None = None
+    ) -> Answer[Value]:
+        return await self._steps.made(f"{self._name}.{name}", model, call, label=label or name)
+
+
+async def _hide(who: Principal, line: TurnProgress) -> None:
+    """What is seen of a task are its steps, and not how each question is answered."""
+
+
+NOT_UNDERSTOOD = "task.not_understood"
+"""Code of a question with words that nothing explains, or that nothing on record answers."""
+_LISTED = 500
+"""Things of one answer that later steps can go through."""
+_SURE = 0.3
+"""How sure a quoted passage has to be to answer a question."""
+
+
+class QuestionDesk:
+    """Answers the questions of a task's steps by rules, as a person's: from the twin, the constitution, or passages.
+
+    Args:
+        turn: the task's own.
+        model: who is asked for a plan where the rules have none; nobody is where it is `None`.
+        tools: what the task reads with, by name.
+    """
+
+    def __init__(
+        self, running: TurnRun, turn: TurnContext, model: Interpreter | None, tools: Mapping[str, Tool[Any, Any]]
+    ) -> None:
+        self._running, self._turn, self._model = running, turn, model
+        self._tools = {name: tool for name, tool in tools.items() if tool.risk is Risk.READ}
+
+    async def ask(self, step: str, question: str) -> ToolResult:
+        """An `Ask`. The answer is journalled, unless memory alone keeps what it says: then it is looked up again."""
+        fresh: ToolResult | None = None
+
+        async def make() -> dict[str, Any]:
+            nonlocal fresh
+            fresh, held = await self._answered(step, question)
+            return {"held": True} if held else {"result": to_jsonable_python(fresh)}
+
+        given = await self._running.steps.called(step, "task.question", make)
+        if fresh is not None:
+            return fresh
+        return (await self._answered(step, question))[0] if given.get("held") else _RESULT.validate_python(given["result"])
+
+    async def _answered(self, step: str, question: str) -> tuple[ToolResult, bool]:
+        """The answer, and whether memory alone keeps what it says."""
+        neighbours = _ReadingNeighbours(self._running.neighbours, self._running.origins)
+        running = replace(
+            self._running,
+            neighbours=neighbours,
+            steps=_StepsOf(self._running.steps, step),
+            progress=_hide,
+            degraded=[],
+        )
+        turn = replace(
+            self._turn, user_text=question, final_input=question, history=(), focus=Focus(language=self._turn.focus.language)
+        )
+        try:
+            answer, why = await self._best(running, turn)
+        except ServiceError as error:
+            return ToolResult(False, error.detail, code=error.code), neighbours.of_memory
+        except (JournalAway, LostClaim):
+            raise
+        except Exception as error:
+            # One step may not end the task; what broke stands in the log.
+            log.exception("the question of a step broke: %s", step)
+            return ToolResult(False, type(error).__name__, code=Internal.code), neighbours.of_memory
+        finally:
+            for part in running.degraded:
+                self._running.degrade(part)
+        if answer is None and running.degraded:
+            away = ", ".join(running.degraded)
+            return ToolResult(False, f"it could not be looked up without {away}", code=Unavailable.code), neighbours.of_memory
+        if answer is None:
+            return ToolResult(False, why, code=NOT_UNDERSTOOD), neighbours.of_memory
+        return ToolResult(True, answer.text, answer.model_dump(mode="json")), neighbours.of_memory
+
+    async def _best(self, running: TurnRun, turn: TurnContext) -> tuple[QuestionAnswer | None, str]:
+        """The first answer that explains every word and finds something; then one that finds nothing; then what is quoted.
+
+        Raises:
+            ServiceError: nothing was found, and not all could be asked.
+        """
+        of_twin, of_counsel = self._of_twin, self._of_counsel
+        first = turn.agent is not None and uses_allow_list(turn.agent) and not answers_like_dialogue(turn.agent)
+        empty: QuestionAnswer | None = None
+        words: list[str] = []
+        away: ServiceError | None = None
+        for read in (of_counsel, of_twin) if first else (of_twin, of_counsel):
+            try:
+                answer, unexplained = await read(running, turn)
+            except ServiceError as error:
+                away = error
+                continue
+            if answer is not None and not answer.empty:
+                return answer, ""
+            empty, words = empty or answer, [*words, *unexplained]
+        if away is not None:
+            raise away
+        if empty is not None:
+            return empty, ""
+        quoted = await answer_by_rules(running, turn)
+        if quoted.sources and quoted.finding is None and quoted.sure >= _SURE:
+            return _from_passages(quoted), ""
+        said = ", ".join(f"“{word}”" for word in dict.fromkeys(words))
+        return None, f"nothing explains {said}" if said else "nothing on record answers it"
+
+    async def _of_twin(self, running: TurnRun, turn: TurnContext) -> tuple[QuestionAnswer | None, Sequence[str]]:
+        answer = await answer_by_rules(running, turn, quotes=False, model=self._model)
+        plan, finding = answer.understood.plan, answer.finding
+        if isinstance(plan, Unknown):
+            return None, plan.words.split(", ") if plan.words else ()
+        if not isinstance(plan, DATA_PLANS) or finding is None or finding.outcome not in ("found", "empty"):
+            return None, ()
+        if answer.understood.passed:
+            return None, answer.understood.passed
+        return _from_twin(answer, finding), ()
+
+    async def _of_counsel(self, running: TurnRun, turn: TurnContext) -> tuple[QuestionAnswer | None, Sequence[str]]:
+        if turn.agent is None:
+            return None, ()
+        desk = TurnTools(running, turn.agent)
+        desk.tools = {name: tool for name, tool in {**desk.tools, **self._tools}.items() if tool.risk is Risk.READ}
+        try:
+            answer = await answer_in_full(running, turn, desk)
+        except (NotOffered, NotFound):
+            return None, ()
+        return (_from_counsel(answer, desk), ()) if answer.answers else (None, answer.unexplained)
+
+
+_RESULT = TypeAdapter(ToolResult)
+
+
+def _from_twin(answer: RuleAnswer, finding: Finding) -> QuestionAnswer:
+    written, plan = answer.written, answer.understood.plan
+    members = [row for row in finding.rows if isinstance(row.get("id"), str)]
+    type = plan.of.type if isinstance(plan, Select | Rank | Change) else ""
+    items = [
+        FoundThing(**{**row, "id": row["id"], "type": str(row.get("type") or type), "title": str(row.get("name", ""))})
+        for row in members
+    ] or [FoundThing(id=one.id, type=one.type, title=one.name) for one in finding.entities]
+    return QuestionAnswer(
+        text=sanitize_answer(written.text),
+        read="twin",
+        empty=finding.outcome == "empty",
+        total=finding.total or len(items),
+        items=tuple(items[:_LISTED]),
+        figures=_figures(written.rows) if len(written.rows) == 1 else (),
+        tables=(_table(written.rows),) if len(written.rows) > 1 else (),
+        charts=written.charts,
+        sources=_source_rows(answer.sources),
+        notes=(*(sanitize_text(text) for text in written.insights), *answer.understood.notes),
+        confidence=max(0.0, min(1.0, answer.sure)),
+    )
+
+
+def _from_counsel(answer: CounselAnswer, desk: TurnTools) -> QuestionAnswer:
+    cited = desk.record.sources(answer.text)
+    if answer.found is None:
+        items = [FoundThing(id=one.id, type=one.type, title=one.title) for one in cited]
+    else:
+        items = [
+            FoundThing(**{**one.fields, "id": one.id, "type": one.type, "title": one.title, "status": one.status})
+            for one in answer.found
+        ]
+    return QuestionAnswer(
+        text=sanitize_answer(answer.text),
+        read="constitution",
+        empty=answer.found is not None and not answer.found,
+        total=len(answer.found) if answer.found is not None else None,
+        items=tuple(items[:_LISTED]),
+        sources=_source_rows(cited),
+        notes=("The graph is larger than what was read of it.",) if answer.partial else (),
+        confidence=1.0,
+    )
+
+
+def _from_passages(answer: RuleAnswer) -> QuestionAnswer:
+    plan = answer.understood.plan
+    return QuestionAnswer(
+        text=sanitize_answer(answer.written.text),
+        read="passages",
+        sources=_source_rows(answer.sources),
+        unexplained=tuple(plan.words.split(", ")) if isinstance(plan, Unknown) and plan.words else (),
+        confidence=max(0.0, min(1.0, answer.sure)),
+    )
+
+
+def _source_rows(sources: Sequence[Source]) -> tuple[SourceRow, ...]:
+    return tuple(SourceRow(id=one.id[:300], title=one.title[:300], kind=one.type[:100]) for one in sources)
+
+
+def _figures(rows: Sequence[Mapping[str, Any]]) -> tuple[FigureRow, ...]:
+    return tuple(FigureRow(label=str(name)[:300], value=_cell(value)) for row in rows for name, value in row.items() if name)
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> TableBlock:
+    columns = tuple(dict.fromkeys(str(name) for row in rows for name in row))[:MAX_COLUMNS]
+    cells = tuple(tuple(_cell(row.get(name)) for name in columns) for row in rows[:MAX_TABLE_ROWS])
+    return TableBlock(columns=columns, rows=cells)
+
+
+def _cell(value: Any) -> str | int | float | bool | None:
+    return value if value is None or isinstance(value, str | int | float | bool) else str(value)
+
+
 class TaskRunner:
     """Works off one plan.
 
@@ -185,6 +502,7 @@ class TaskRunner:
         inquirer: who works on steps without a tool.
         board: where it is seen how far the task is.
         journalled: names of the steps that have a result already: they cost nothing of the budget again.
+        ask: answers the questions of steps; nobody does where it is `None`.
     """
 
     def __init__(
@@ -198,9 +516,10 @@ class TaskRunner:
         meter: BudgetMeter,
         board: ProgressBoard,
         journalled: frozenset[str],
+        ask: Ask | None = None,
     ) -> None:
         self._running, self._context, self._caller, self._inquirer, self._offered = running, context, caller, inquirer, offered
-        self._meter, self._board, self._journalled = meter, board, journalled
+        self._meter, self._board, self._journalled, self._ask = meter, board, journalled, ask
         self.replanning = Replanner(running.steps, context, planner, meter)
 
     async def run(self, plan: Plan, known: GoalKnowledge) -> WavesResult:
@@ -217,7 +536,7 @@ class TaskRunner:
             results = await self._wave(wave, done)
             done += results
             now = _knowledge_after(known, done, rest)
-            failures = [result for result in results if not result.outcome.ok]
+            failures = [result for result in results if has_failed(result)]
             remaining = await self.replanning.replan_between_waves(wave[0].wave, now, failures) if rest else rest
             if remaining != rest:
                 await self._board.adjusted(remaining)
@@ -230,9 +549,8 @@ class TaskRunner:
     async def _wave(self, wave: Remaining, done: list[StepResult]) -> list[StepResult]:
         number = wave[0].wave
         await self._board.wave(number, wave)
-        well = {result.step.id for result in done if result.outcome.ok}
-        admitted = [(step, self._unmade(step, well)) for step in wave]
-        made = await asyncio.gather(*(self._step(step, refusal) for step, refusal in admitted), return_exceptions=True)
+        admitted = [(step, self._admit(step, done)) for step in wave]
+        made = await asyncio.gather(*(self._step(step, calls) for step, calls in admitted), return_exceptions=True)
         if errors := [one for one in made if isinstance(one, BaseException)]:
             # The claim or the journal is gone, or the task waits: what the others gave is journalled.
             waits = [one for one in errors if isinstance(one, Paused)]
@@ -240,40 +558,142 @@ class TaskRunner:
         await self._board.wave_ended(number)
         return [one for one in made if isinstance(one, StepResult)]
 
-    def _unmade(self, step: Step, well: set[str]) -> ToolResult | None:
-        """Why a step is not made; calls are taken from the budget in the order of the plan, whoever works on it."""
-        if missing := missing_needs(step, well):
+    def _admit(self, step: Step, done: Sequence[StepResult]) -> Calls | ToolResult:
+        """The calls of a step, or why it is not made. They are taken from the budget in the order of the plan, whoever works
+        on it.
+        """
+        passed = {result.step.id for result in done if result.outcome.code == CONDITION}
+        results = {result.step.id: result.outcome.answer for result in done if result.outcome.ok}
+        if missing := missing_needs(step, {*results, *passed}):
             return ToolResult(False, f"it needs {', '.join(missing)}", code=NEEDED)
-        if step.tool is None:
-            return None
-        limit = self._meter.call()
-        return ToolResult(False, limit.detail, code=limit.code) if limit is not None else None
+        if left_out := [id for id in drawn_from(step) if id in passed]:
+            return ToolResult(False, f"it draws from {', '.join(left_out)}, which was not made", code=CONDITION)
+        try:
+            if step.when is not None and not holds(step.when, results):
+                return ToolResult(False, "its condition does not hold", code=CONDITION)
+            calls = plan_calls(step, results)
+        except NoValue as error:
+            return ToolResult(False, str(error), code=NO_VALUE)
+        if isinstance(calls, ToolResult):
+            return calls
+        if step.tool is None and step.question is None:
+            return replace(calls, needed=[result for result in done if result.step.id in step.depends and result.outcome.ok])
+        return Calls([replace(call, limit=self._meter.call()) for call in calls.made])
 
-    async def _step(self, step: Step, refusal: ToolResult | None) -> StepResult:
+    async def _step(self, step: Step, calls: Calls | ToolResult) -> StepResult:
         began = time.perf_counter()
-        outcome = refusal or await self._made(step)
+        outcome = calls if isinstance(calls, ToolResult) else await self._made(step, calls)
         result = StepResult(step, outcome, round((time.perf_counter() - began) * 1000))
         await self._board.step(result)
         return result
 
-    async def _made(self, step: Step) -> ToolResult:
+    async def _made(self, step: Step, calls: Calls) -> ToolResult:
+        if step.tool is None and step.question is None:
+            if self._inquirer is None:
+                return ToolResult(False, "nobody can work on it", code="task.no_model")
+            steps, room = self._running.steps, self._running.cognition.settings.plan_tokens
+            found = block_text(needed_lines(calls.needed), room)
+            return await work_on_step(
+                steps, self._caller, self._meter, self._inquirer, self._context, step, self._offered, found
+            )
+        if step.each is None:
+            return await self._call(f"task.step.{step.id}", step, calls.made[0])
+        return await self._each(step, calls)
+
+    async def _call(self, name: str, step: Step, call: StepCall) -> ToolResult:
+        if call.limit is not None:
+            return ToolResult(False, call.limit.detail, code=call.limit.code)
         if step.tool is not None:
-            return await self._caller.call(f"task.step.{step.id}", step.tool, step.arguments)
-        if self._inquirer is None:
-            return ToolResult(False, "nobody can work on it", code="task.no_model")
-        steps = self._running.steps
-        return await work_on_step(steps, self._caller, self._meter, self._inquirer, self._context, step, self._offered)
+            return await self._caller.call(name, step.tool, call.arguments)
+        if self._ask is None:
+            return ToolResult(False, "nobody can answer it", code="task.no_answer")
+        return await self._ask(name, call.question)
+
+    async def _each(self, step: Step, calls: Calls) -> ToolResult:
+        """One call after the other, so that whoever takes the task over finds each under the number that it had."""
+        name = f"task.step.{step.id}"
+        stated = [[call.arguments, call.question] for call in calls.made]
+        digest = hashlib.sha256(json.dumps(stated, sort_keys=True).encode()).hexdigest()
+
+        async def begin() -> dict[str, Any]:
+            return {"digest": digest}
+
+        if (await self._running.steps.called(f"{name}.items", "task.items", begin))["digest"] != digest:
+            return ToolResult(False, "what it goes through has changed since it began", code=CHANGED)
+        return join_results([await self._call(f"{name}.{at}", step, call) for at, call in enumerate(calls.made, 1)])
 
     def _was_made(self, wave: Remaining) -> bool:
         """Whether an earlier attempt began this wave and has results of it, which are then told though the time is up."""
-        return any(f"task.step.{step.id}" in self._journalled for step in wave)
+        names = {f"task.step.{step.id}" for step in wave}
+        return bool(names & self._journalled) or any(
+            known.startswith(f"{name}.") for name in names for known in self._journalled
+        )
+
+
+@dataclass(frozen=True)
+class StepCall:
+    """One call of a step, its placeholders replaced."""
+
+    arguments: dict[str, Any]
+    question: str = ""
+    limit: Problem | None = None
+    """The limit of the budget that forbids it."""
+
+
+@dataclass(frozen=True)
+class Calls:
+    """The calls of a step, in their order."""
+
+    made: Sequence[StepCall]
+    needed: Sequence[StepResult] = ()
+    """What the steps gave that it needs, where a model works on it."""
+
+
+def plan_calls(step: Step, results: Mapping[str, Any]) -> Calls | ToolResult:
+    """The calls of a step: one, or one for each of its items; or why there are none.
+
+    Args:
+        results: what the steps that ended well gave, by their ids.
+
+    Raises:
+        NoValue: a placeholder gives nothing, or what is to be gone through is no list.
+    """
+    if step.each is None:
+        return Calls([_filled(step, results)])
+    items = look_up(step.each.path, results.get(step.each.of))
+    if not isinstance(items, list):
+        raise NoValue(f"{step.each.of} has no list at {step.each.path!r}")
+    if len(items) > step.each.limit:
+        return ToolResult(False, f"there are {len(items)} items, and it goes through {step.each.limit}", code=TOO_MANY)
+    return Calls([_filled(step, results, item) for item in items])
+
+
+def _filled(step: Step, results: Mapping[str, Any], item: Any = None) -> StepCall:
+    return StepCall(fill_placeholders(step.arguments, results, item), fill_placeholders(step.question or "", results, item))
+
+
+def join_results(outcomes: Sequence[ToolResult]) -> ToolResult:
+    """What the calls of one step gave together: it went well where all did. Where some failed, the others still count."""
+    failed = [(at, one) for at, one in enumerate(outcomes, 1) if not one.ok]
+    told = [one.text for one in outcomes if one.ok]
+    if failed:
+        told += [f"{len(failed)} of {len(outcomes)} failed:", *(f"{at}. {one.code}: {one.text}" for at, one in failed)]
+    tools = tuple(dict.fromkeys(tool for one in outcomes for tool in one.tools))
+    given = {"items": [one.answer for one in outcomes if one.ok]}
+    return ToolResult(not failed, "\n".join(told), given, failed[0][1].code if failed else None, tools)
+
+
+def has_failed(result: StepResult) -> bool:
+    """Whether a step did not do what the plan wants: one whose condition does not hold is rightly left out."""
+    return not result.outcome.ok and result.outcome.code != CONDITION
 
 
 def _knowledge_after(known: GoalKnowledge, done: list[StepResult], remaining: Remaining) -> GoalKnowledge:
     return replace(
         known,
         worked=tuple(result for result in done if result.outcome.ok),
-        failed=tuple(result for result in done if not result.outcome.ok),
+        failed=tuple(filter(has_failed, done)),
+        left_out=tuple(result for result in done if result.outcome.code == CONDITION),
         remaining=remaining,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Literal
@@ -11,26 +12,30 @@ from uuid import UUID, uuid5
 import asyncpg
 
 from phronesis_bus import Call, audit_entry
-from phronesis_contracts import BadRequest, Label, NotFound, Principal, Risk, ServiceError
+from phronesis_contracts import BadRequest, NotFound, Principal, Risk, ServiceError
 from phronesis_contracts.catalog import TOOLS
 from phronesis_contracts.episodes import (
     MAX_APPROACH,
     MAX_GOAL,
     RECALL_STRATEGIES,
     RECORD_STRATEGY,
-    STRATEGY_OUTCOME,
+    VERIFY_STRATEGIES,
     RecallStrategies,
     RecordStrategy,
-    StrategyOutcome,
+    VerifyStrategies,
 )
 from phronesis_contracts.orchestrator import SubmitTurn, TaskBudget, TurnStatus
 from phronesis_contracts.outside import OutcomeUnknown
 from phronesis_contracts.service import AUDITED
 from phronesis_contracts.tasks import (
     AnswerTask,
+    ArmEffect,
+    Difference,
     ListTasks,
     NotWaiting,
     StepState,
+    StrategiesArm,
+    StrategyEffect,
     Task,
     TaskCancelled,
     TaskEffect,
@@ -39,13 +44,14 @@ from phronesis_contracts.tasks import (
     TaskState,
     TaskStep,
     TaskWait,
+    Verified,
 )
 from phronesis_postgres import EVERY_TENANT, Connection, Database, write_news, write_once
 
 from ..approvals.store import RESUME
 from ..turns.ports import Neighbours
 from ..turns.turn import Claim, LostClaim, parse_uuid, problem_from_error, with_goal
-from .ports import EndedWait, Plan, Strategy, WaitOrder
+from .ports import EndedWait, Lesson, Plan, Strategy, WaitOrder
 from .report import DOCUMENT
 
 _MINE = "SELECT id FROM turns WHERE id = $1 AND fence = $2 AND status = 'running' AND lease_until > now()"
@@ -60,6 +66,34 @@ ON CONFLICT (tenant, user_id, signature) DO UPDATE SET plan = excluded.plan, tur
     version = task_templates.version + (task_templates.turn_id <> excluded.turn_id)::int
 RETURNING turn_id
 """  # noqa: S608
+_LEARN_TEMPLATE = """
+INSERT INTO task_templates (tenant, user_id, signature, turn_id, plan)
+SELECT tenant, user_id, $4, id, $5 FROM turns WHERE id = $1 AND tenant = $2 AND user_id = $3 AND NOT erased
+ON CONFLICT (tenant, user_id, signature) DO UPDATE SET plan = excluded.plan, turn_id = excluded.turn_id, updated_at = now(),
+    version = task_templates.version + (task_templates.turn_id <> excluded.turn_id)::int
+"""
+_DROP_TEMPLATE = "DELETE FROM task_templates WHERE turn_id = $1 AND tenant = $2 AND user_id = $3"
+_LESSON = """
+SELECT result FROM journal JOIN turns ON turns.id = turn_id
+WHERE turn_id = $1 AND tenant = $2 AND user_id = $3 AND NOT erased AND step = 'task.lesson' AND result IS NOT NULL
+"""
+_KEEP_VERIFIED = """
+INSERT INTO task_states (turn_id, tenant, state)
+SELECT id, tenant, jsonb_build_object('verified', $4::jsonb) FROM turns
+WHERE id = $1 AND tenant = $2 AND user_id = $3 AND background AND NOT erased AND ended_at IS NOT NULL
+ON CONFLICT (turn_id) DO UPDATE SET state = task_states.state || excluded.state, updated_at = now() RETURNING turn_id
+"""
+_ARMS = """
+SELECT arm, count(*) AS tasks, count(verified) AS verified, count(*) FILTER (WHERE verified) AS accepted,
+    avg(steps)::float8 AS steps
+FROM (
+    SELECT state ->> 'strategies_arm' AS arm, (state -> 'verified' ->> 'accepted')::boolean AS verified, (
+        SELECT count(*) FROM jsonb_array_elements(state -> 'steps') AS step WHERE step ->> 'state' IN ('done', 'failed')
+    ) AS steps
+    FROM turns JOIN task_states ON turn_id = turns.id
+    WHERE turns.tenant = $1 AND user_id = $2 AND background AND NOT erased AND ended_at IS NOT NULL AND status <> 'cancelled'
+) AS ended WHERE arm IN ('used', 'held_out') GROUP BY arm
+"""
 _TEMPLATE = """
 UPDATE task_templates SET hits = hits + $4 WHERE tenant = $1 AND user_id = $2 AND signature = $3 RETURNING plan
 """
@@ -136,6 +170,73 @@ class PostgresTasks:
             )
         if kept is None:
             raise LostClaim(claim.turn_id)
+
+    async def lesson(self, who: Principal, task_id: str) -> Lesson | None:
+        """What can be learnt of a task of the caller; `None` where it came to no end, or is older than lessons."""
+        async with self._database.connection(who.tenant) as connection:
+            kept = await connection.fetchval(_LESSON, parse_uuid(task_id, "task"), who.tenant, who.user)
+        return Lesson.model_validate(kept["lesson"]) if kept is not None else None
+
+    async def verify(self, who: Principal, task_id: str, verified: Verified, template: Lesson | None) -> None:
+        """Keep what the caller says of an ended task's result, with its plan or without.
+
+        Args:
+            template: whose plan is kept as a template; without one the plan that was learnt from the task goes.
+
+        Raises:
+            NotFound: it is gone meanwhile.
+        """
+        id = parse_uuid(task_id, "task")
+        said = verified.model_dump(mode="json")
+        async with self._database.transaction(who.tenant) as connection:
+            if await connection.fetchval(_KEEP_VERIFIED, id, who.tenant, who.user, said) is None:
+                raise NotFound("no such task")
+            if template is not None:
+                plan = template.plan.model_dump(mode="json")
+                await connection.execute(_LEARN_TEMPLATE, id, who.tenant, who.user, template.signature, plan)
+            else:
+                await connection.execute(_DROP_TEMPLATE, id, who.tenant, who.user)
+            entry = audit_entry(who, "task.outcome", {"task_id": task_id, "accepted": verified.accepted})
+            await write_news(connection, "orchestrator", who.tenant, AUDITED["orchestrator"], entry)
+
+    async def effect(self, who: Principal) -> StrategyEffect:
+        """How the caller's tasks ended with strategies, and where these were withheld."""
+        async with self._database.connection(who.tenant) as connection:
+            rows = await connection.fetch(_ARMS, who.tenant, who.user)
+        arms = {row["arm"]: row for row in rows}
+        used, held_out = (_effect_from_row(arm, arms.get(arm)) for arm in (StrategiesArm.USED, StrategiesArm.HELD_OUT))
+        return StrategyEffect(used=used, held_out=held_out, difference=_compare(used, held_out))
+
+
+_Z = 1.96
+"""Of a 95 % interval."""
+
+
+def wilson_interval(accepted: int, of: int) -> tuple[float, float]:
+    """Wilson's 95 % interval of a share; all of 0 to 1 where nothing is known."""
+    if of == 0:
+        return 0.0, 1.0
+    share, z2 = accepted / of, _Z * _Z
+    middle, spread = share + z2 / (2 * of), _Z * math.sqrt((share * (1 - share) + z2 / (4 * of)) / of)
+    return max(0.0, (middle - spread) / (1 + z2 / of)), min(1.0, (middle + spread) / (1 + z2 / of))
+
+
+def _effect_from_row(arm: StrategiesArm, row: asyncpg.Record | None) -> ArmEffect:
+    if row is None:
+        return ArmEffect(arm=arm)
+    verified, accepted = row["verified"], row["accepted"]
+    low, high = wilson_interval(accepted, verified)
+    share = accepted / verified if verified else None
+    return ArmEffect(
+        **{"arm": arm, "tasks": row["tasks"], "verified": verified, "accepted": accepted},
+        **{"share": share, "low": low, "high": high, "steps": row["steps"]},
+    )
+
+
+def _compare(used: ArmEffect, held_out: ArmEffect) -> Difference:
+    if used.low > held_out.high:
+        return Difference.BETTER
+    return Difference.WORSE if used.high < held_out.low else Difference.NONE_SHOWN
 
 
 def _task_from_row(row: asyncpg.Record) -> Task:
@@ -345,9 +446,10 @@ class RememberedStrategies:
     def __init__(self, neighbours: Neighbours) -> None:
         self._neighbours = neighbours
 
-    async def recall(self, who: Principal, goal: str, n: int) -> tuple[Strategy, ...]:
+    async def recall(self, who: Principal, goal: str, n: int, agent: str, tools: tuple[str, ...]) -> tuple[Strategy, ...]:
         try:
-            found = await self._neighbours.ask(who, RECALL_STRATEGIES, RecallStrategies(goal=goal[:MAX_GOAL], n=n))
+            request = RecallStrategies(goal=goal[:MAX_GOAL], n=n, agent=agent, tools=tools[:_NAMED])
+            found = await self._neighbours.ask(who, RECALL_STRATEGIES, request)
         except ServiceError as error:
             log.warning("no strategies could be recalled: %s", error.code)
             return ()
@@ -355,35 +457,33 @@ class RememberedStrategies:
             Strategy(one.id, one.goal, one.approach, one.tools_used, one.avoid, one.labels) for one in found.strategies
         )
 
-    async def record(
-        self,
-        claim: Claim,
-        goal: str,
-        strategy: Strategy,
-        score: float | None,
-        *,
-        succeeded: bool,
-        labels: tuple[Label, ...],
-    ) -> None:
+    async def record(self, who: Principal, lesson: Lesson, verified: Verified) -> None:
         request = RecordStrategy(
-            task_id=claim.turn_id,
-            goal=goal[:MAX_GOAL],
-            approach=strategy.approach[:MAX_APPROACH],
-            tools_used=strategy.tools_used,
-            score=score,
-            succeeded=succeeded,
-            avoid=strategy.avoid[:MAX_APPROACH],
-            conversation_id=claim.conversation_id,
-            labels=labels,
+            task_id=lesson.task_id,
+            goal=lesson.goal[:MAX_GOAL],
+            approach=lesson.approach[:MAX_APPROACH],
+            tools_used=lesson.tools_used,
+            score=lesson.score,
+            succeeded=lesson.succeeded,
+            avoid=lesson.avoid[:MAX_APPROACH],
+            conversation_id=lesson.conversation_id,
+            labels=lesson.labels,
+            verified_by=verified.by,
+            agent=lesson.agent,
+            kind=lesson.plan.kind,
+            ontology=lesson.ontology,
         )
-        try:
-            await self._neighbours.ask(claim.who, RECORD_STRATEGY, request, key=f"{claim.turn_id}/task.strategy")
-        except ServiceError as error:
-            log.warning("a strategy could not be recorded: %s", error.code)
+        await self._neighbours.ask(who, RECORD_STRATEGY, request, key=_key(lesson.task_id, "task.strategy", verified))
 
-    async def outcome(self, claim: Claim, ids: tuple[str, ...], *, worked: bool) -> None:
-        try:
-            request = StrategyOutcome(ids=ids, worked=worked)
-            await self._neighbours.ask(claim.who, STRATEGY_OUTCOME, request, key=f"{claim.turn_id}/task.outcome")
-        except ServiceError as error:
-            log.warning("the outcome of strategies could not be told: %s", error.code)
+    async def outcome(self, who: Principal, task_id: str, ids: tuple[str, ...], verified: Verified) -> None:
+        request = VerifyStrategies(task_id=task_id, ids=ids, accepted=verified.accepted, by=verified.by)
+        await self._neighbours.ask(who, VERIFY_STRATEGIES, request, key=_key(task_id, "task.outcome", verified))
+
+
+_NAMED = 500
+"""Tools that a recall names at most."""
+
+
+def _key(task_id: str, what: str, verified: Verified) -> str:
+    """The key of a write: the same word about a task is told once, and a changed one anew."""
+    return f"{task_id}/{what}/{verified.at.timestamp():.6f}"

@@ -218,6 +218,8 @@ class BusNeighbours:
 
 _NAMED = 50
 """Tools that one question names; of more of them the most used are asked for."""
+_OFFERED = 500
+"""Tools that a recall of strategies names at most."""
 
 
 class BusExperience:
@@ -233,8 +235,11 @@ class BusExperience:
         found = await ask(self._bus, who, TOOL_STATISTICS, AskToolStatistics(tools=named))
         return tuple(ToolRecord(one.name, one.uses, one.successes) for one in found.tools)
 
-    async def recall_strategies(self, who: Principal, query: str, limit: int) -> tuple[KnownStrategy, ...]:
-        found = await ask(self._bus, who, RECALL_STRATEGIES, RecallStrategies(goal=query, n=limit))
+    async def recall_strategies(
+        self, who: Principal, query: str, limit: int, agent: str, tools: tuple[str, ...]
+    ) -> tuple[KnownStrategy, ...]:
+        wanted = RecallStrategies(goal=query, n=limit, agent=agent, tools=tools[:_OFFERED])
+        found = await ask(self._bus, who, RECALL_STRATEGIES, wanted)
         return tuple(
             KnownStrategy(one.goal, one.approach, one.tools_used, one.score, one.avoid, one.labels) for one in found.strategies
         )

@@ -295,6 +295,11 @@ class Vocabularies:
             kept.stale = True
         self._changes += 1
 
+    def ontology_version(self, tenant: str) -> str:
+        """The version of a tenant's ontology as it was read last; empty where nobody has asked yet."""
+        kept = self._of.get(tenant)
+        return kept.view.ontology.version if kept is not None else ""
+
     async def on_node_changed(self, news: News, event: NodeChanged) -> None:
         """Nodes of a tenant changed: its names and values may have."""
         self.drop(news.tenant)

@@ -26,13 +26,18 @@ TITLES = ("REASONING CONTEXT", "PRE-FLIGHT REASONING", "PROVEN STRATEGIES")
 @pytest.mark.req("V-044", "V-121")
 @given(st.one_of(st.none(), st.floats()))
 def test_a_strategy_is_kept_from_a_score_of_075_to_1_and_with_no_other(score: float | None) -> None:
-    assert (refusal_reason(score, succeeded=True) == "") == (score is not None and 0.75 <= score <= 1.0)
+    assert (refusal_reason(score, succeeded=True, verified=True) == "") == (score is not None and 0.75 <= score <= 1.0)
 
 
 @pytest.mark.req("V-122")
 @given(st.floats(0.75, 1.0))
 def test_a_failed_task_is_never_kept(score: float) -> None:
-    assert refusal_reason(score, succeeded=False) == "the task failed"
+    assert refusal_reason(score, succeeded=False, verified=True) == "the task failed"
+
+
+@given(st.floats(0.75, 1.0))
+def test_what_nobody_verified_is_never_kept(score: float) -> None:
+    assert refusal_reason(score, succeeded=True, verified=False) == "nobody verified the result"
 
 
 @pytest.mark.req("V-176")

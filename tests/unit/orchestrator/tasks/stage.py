@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any
 
+from phronesis_bus import Call
 from phronesis_bus.tracing import Tracing
 from phronesis_contracts import Principal, Unavailable
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.memory import Remember, Remembered, RememberedItem
-from phronesis_contracts.orchestrator import Directive, TaskBudget, TaskOrder, TurnProgress
+from phronesis_contracts.orchestrator import Directive, TaskBudget, TaskOrder, TurnProgress, TurnRef, TurnStatus
 from phronesis_contracts.origins import Label
-from phronesis_contracts.tasks import TaskState
+from phronesis_contracts.tasks import Task, TaskOutcome, TaskState, Verified
 from phronesis_contracts.twin import Survey, Surveyed
 from phronesis_orchestrator.agents.cognition.state import Cognition, Experience, NoExperience
 from phronesis_orchestrator.agents.loops import LoopAnswer
@@ -29,14 +31,24 @@ from phronesis_orchestrator.models.reasoner import (
     TurnContext,
 )
 from phronesis_orchestrator.settings import CognitionSettings, OrchestratorSettings
-from phronesis_orchestrator.tasks.background import LOOKING_UP, PURPOSES, Background
-from phronesis_orchestrator.tasks.ports import Criticism, GoalKnowledge, Plan, Step, Strategy, Verdict, WrittenReport
+from phronesis_orchestrator.tasks.background import LOOKING_UP, PURPOSES, Background, TaskHandlers
+from phronesis_orchestrator.tasks.ports import (
+    Criticism,
+    GoalKnowledge,
+    Lesson,
+    Plan,
+    Step,
+    Strategy,
+    Verdict,
+    WrittenReport,
+)
 from phronesis_orchestrator.turns.execution import Steps, TurnRun
 from phronesis_orchestrator.turns.turn import Claim
 from tests.support.personas import Persona
-from tests.unit.orchestrator.fakes import FakeJournal, FakeNeighbours, claim, raised
+from tests.unit.orchestrator.fakes import FakeJournal, FakeNeighbours, FakeTurns, claim, raised
 
 ANN = Principal(tenant="acme", user="ann", **Persona.MAESTRO.rights)
+NOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 PROMPTS = dict.fromkeys((*PURPOSES, LOOKING_UP), "x")
 NOVA = AgentProfile(agent="nova", version="1", loop="tools", stages=(), prompts=PROMPTS, tools=("survey_twin",))
 
@@ -132,16 +144,14 @@ class MemoryStrategies:
     found: tuple[Strategy, ...] = ()
     log: list[tuple[str, Any]] = field(default_factory=list)
 
-    async def recall(self, who: Principal, goal: str, n: int) -> tuple[Strategy, ...]:
+    async def recall(self, who: Principal, goal: str, n: int, agent: str, tools: tuple[str, ...]) -> tuple[Strategy, ...]:
         return self.found[:n]
 
-    async def record(
-        self, claim: Claim, goal: str, told: Strategy, score: float | None, *, succeeded: bool, labels: Any
-    ) -> None:
-        self.log.append(("record", (told, score, succeeded)))
+    async def record(self, who: Principal, lesson: Lesson, verified: Verified) -> None:
+        self.log.append(("record", lesson))
 
-    async def outcome(self, claim: Claim, ids: tuple[str, ...], *, worked: bool) -> None:
-        self.log.append(("outcome", (ids, worked)))
+    async def outcome(self, who: Principal, task_id: str, ids: tuple[str, ...], verified: Verified) -> None:
+        self.log.append(("outcome", (ids, verified.accepted)))
 
 
 @dataclass
@@ -169,6 +179,27 @@ class MemoryStore:
         self.templates[signature] = plan
         self.log.append(("template", plan))
 
+    async def get(self, who: Principal, task_id: str) -> Task:
+        state = self.states[-1]
+        status = TurnStatus.COMPLETED if state.report is not None else TurnStatus.RUNNING
+        about = {"conversation_id": "c", "agent": "nova", "goal": "g", "budget": TaskBudget(), "created_at": NOON}
+        return Task(task_id=task_id, status=status, progress=state, **about)
+
+    async def lesson(self, who: Principal, task_id: str) -> Lesson | None:
+        kept = self.journal.results.get("task.lesson")
+        return Lesson.model_validate(kept["lesson"]) if kept is not None else None
+
+    async def verify(self, who: Principal, task_id: str, verified: Verified, template: Lesson | None) -> None:
+        self.states.append(self.states[-1].model_copy(update={"verified": verified}))
+        self.templates = {template.signature: template.plan} if template is not None else {}
+        self.log.append(("template", template.plan) if template is not None else ("no template", None))
+
+    async def list(self, who: Principal, query: Any) -> Any:
+        raise NotImplementedError
+
+    async def effect(self, who: Principal) -> Any:
+        raise NotImplementedError
+
 
 @dataclass
 class TaskStage:
@@ -190,7 +221,11 @@ class TaskStage:
     agent: AgentProfile = NOVA
     tracing: Tracing = field(default_factory=lambda: Tracing("orchestrator"))
     experience: Experience = field(default_factory=NoExperience)
-    thinking: CognitionSettings = field(default_factory=CognitionSettings)
+    thinking: CognitionSettings = field(default_factory=lambda: CognitionSettings(strategy_holdout=0))
+    """No goal is planned without strategies to measure what these are worth."""
+    approvals: FakeTurns | None = None
+    vocabularies: Any = None
+    settings: OrchestratorSettings = field(default_factory=OrchestratorSettings)
     dry_run: bool = False
 
     def __post_init__(self) -> None:
@@ -223,7 +258,16 @@ class TaskStage:
         steps = Steps(self.journal, self.claim, self.tracing)
         cognition = Cognition(self.thinking, self.experience)
         running = TurnRun(
-            self.claim, steps, self.tracing, self.neighbours, OrchestratorSettings(), show, [], cognition=cognition
+            self.claim,
+            steps,
+            self.tracing,
+            self.neighbours,
+            self.settings,
+            show,
+            [],
+            cognition=cognition,
+            approvals=self.approvals,
+            vocabularies=self.vocabularies,
         )
         turn = TurnContext(self.agent, {}, (), Directive.FOCUSED_ANALYST, self.goal, self.goal)
         reasoner: Reasoner = self.planner if self.planner is not None else RULES
@@ -231,6 +275,12 @@ class TaskStage:
         self.running, running.reasoner = running, reasoner
         running.origins.begin(turn, self.labels)
         return await Background(self.store, self.strategies, self.waits).run(running, reasoner, turn)
+
+    async def judged(self, accepted: bool, comment: str = "") -> Task:
+        """What a person says of the task that has ended."""
+        handlers = TaskHandlers(self.store, _NoTurns(), self.strategies, lambda: None)
+        said = TaskOutcome(task_id=self.claim.turn_id, accepted=accepted, comment=comment)
+        return await handlers.outcome(Call(self.who, "gateway"), said)
 
     async def _surveyed(self, request: Survey) -> Surveyed:
         found = self.answers.get(request.type)
@@ -243,6 +293,11 @@ class TaskStage:
     def _remember(self, request: Remember) -> Remembered:
         self.remembered.append(request)
         return Remembered(items=(RememberedItem(id="doc-1", external_id=request.items[0].external_id, status="created"),))
+
+
+class _NoTurns:
+    async def cancel(self, call: Call, request: TurnRef) -> Any:
+        raise NotImplementedError
 
 
 @dataclass

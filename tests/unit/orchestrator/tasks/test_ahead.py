@@ -33,7 +33,7 @@ async def test_a_look_ahead_is_shown_what_worked_and_how_often_the_tools_did() -
     await stage.run()
     assert stage.planner.shown == [
         '{"what": "an approach that worked", "goal": "Do it", "approach": "1. Do a", "tools": ["survey_twin"], '
-        '"avoid": "find_entities"}\nREASONING CONTEXT\n- Reliability: survey_twin: 40% success (10 uses)'
+        '"avoid": "find_entities", "from": ["unknown"]}\nREASONING CONTEXT\n- Reliability: survey_twin: 40% success (10 uses)'
     ]
 
 

@@ -29,7 +29,8 @@ async def test_a_template_is_kept_after_the_critic_and_before_the_strategy() -> 
     await stage.run()
     assert stage.planner is not None
     assert [purpose for purpose, _ in stage.planner.asked][-1] == "criticise"
-    assert [name for name, _ in order] == ["template", "record"]
+    await stage.judged(accepted=True)
+    assert [name for name, _ in order] == ["template", "outcome", "record"]
 
 
 @pytest.mark.req("V-121", "V-044", "V-C16")
@@ -37,7 +38,8 @@ async def test_a_template_is_kept_after_the_critic_and_before_the_strategy() -> 
 async def test_a_strategy_is_recorded_from_three_quarters_on(score: float | None, kept: bool) -> None:
     stage = stage_with(Criticism(score=score))
     await stage.run()
-    assert [name for name, _ in stage.strategies.log] == (["record"] if kept else [])
+    await stage.judged(accepted=True)
+    assert ("record" in [name for name, _ in stage.strategies.log]) is kept
     assert bool(stage.store.templates) is kept
 
 
@@ -45,7 +47,8 @@ async def test_a_strategy_is_recorded_from_three_quarters_on(score: float | None
 async def test_a_task_that_failed_is_no_strategy_however_good_its_score() -> None:
     stage = stage_with(Criticism(score=1.0), a=BROKEN, b=BROKEN)
     await stage.run()
-    assert stage.strategies.log == []
+    await stage.judged(accepted=True)
+    assert [name for name, _ in stage.strategies.log] == ["outcome"]
 
 
 @pytest.mark.req("V-046")
@@ -61,22 +64,25 @@ async def test_a_critic_that_fails_holds_nothing_back() -> None:
     stage = stage_with(RuntimeError("broken"))
     answered = await stage.run()
     assert answered.text == "# Done\n\nAll done."
-    assert stage.strategies.log == []
+    await stage.judged(accepted=True)
+    assert [name for name, _ in stage.strategies.log] == ["outcome"]
 
 
 @pytest.mark.req("V-126", "V-C17")
 async def test_a_strategy_says_what_was_used_in_order_and_what_to_avoid() -> None:
     stage = stage_with(Criticism(score=0.8), b=BROKEN)
     await stage.run()
-    [(_, (told, score, succeeded))] = stage.strategies.log
+    await stage.judged(accepted=True)
+    [_, (_, told)] = stage.strategies.log
     assert (told.approach, told.tools_used, told.avoid) == ("1. Do a", ("survey_twin",), "Do b (unavailable)")
-    assert (score, succeeded) == (0.8, True)
+    assert (told.agent, told.score, told.succeeded) == ("nova", 0.8, True)
 
 
 @pytest.mark.req("V-042", "V-T05")
 async def test_templates_are_found_though_there_are_no_strategies_and_the_other_way_round() -> None:
     stage = stage_with(Criticism(score=0.9))
     await stage.run()
+    await stage.judged(accepted=True)
     assert stage.store.templates == {goal_signature("Do it all", "nova"): stage.store.log[0][1]}
     alone = TaskStage(ScriptedPlanner([plan("a")]), strategies=MemoryStrategies((Strategy("s", "g", "a"),)))
     await alone.run()

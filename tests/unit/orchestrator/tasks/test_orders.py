@@ -12,16 +12,16 @@ import pytest
 from phronesis_contracts import BadRequest
 from phronesis_contracts.episodes import RECORD_STRATEGY
 from phronesis_contracts.orchestrator import SubmitTurn, TaskBudget, TaskOrder
-from phronesis_contracts.tasks import NoPlan
-from phronesis_orchestrator.tasks import decisions
-from phronesis_orchestrator.tasks.ports import Strategy, goal_signature
+from phronesis_contracts.tasks import NoPlan, Verified, VerifiedBy
+from phronesis_orchestrator.tasks import background, decisions
+from phronesis_orchestrator.tasks.ports import goal_signature
 from phronesis_orchestrator.tasks.store import RememberedStrategies
 from phronesis_orchestrator.turns.run import Worker
 from phronesis_orchestrator.turns.turn import ENDING, Claim, attempt_limit, check_task_order, expiry_seconds
 from tests.support.personas import Persona
 from tests.unit.orchestrator.fakes import FakeNeighbours, ScriptedReasoner, Stage, claim, direct, reply
 
-from .stage import ANN, ScriptedPlanner, TaskStage, plan
+from .stage import ANN, NOON, ScriptedPlanner, TaskStage, plan
 
 TASK = SubmitTurn(idempotency_key="k", text="Do it", task=TaskOrder(budget=TaskBudget(seconds=600)))
 
@@ -54,11 +54,14 @@ async def test_a_turn_that_is_no_task_has_no_boundary_and_records_no_strategy(mo
 
 
 @pytest.mark.req("V-134")
-async def test_a_strategy_that_cannot_be_kept_or_recalled_is_no_failure() -> None:
+async def test_a_strategy_that_cannot_be_kept_or_recalled_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     strategies = RememberedStrategies(FakeNeighbours())
-    assert await strategies.recall(ANN, "goal", 2) == ()
-    await strategies.record(claim(), "goal", Strategy("", "goal", "way"), 0.9, succeeded=True, labels=())
-    await strategies.outcome(claim(), ("s",), worked=True)
+    accepted = Verified(by=VerifiedBy.CHECKER, accepted=True, at=NOON)
+    assert await strategies.recall(ANN, "goal", 2, "nova", ()) == ()
+    stage = TaskStage(ScriptedPlanner([plan("a")]), strategies=strategies)
+    monkeypatch.setattr(background, "verified_by_checker", lambda *given: accepted)
+    await stage.run()
+    assert (stage.state.report is not None, stage.state.verified) == (True, accepted)
 
 
 @pytest.mark.req("V-T05")

@@ -94,13 +94,15 @@ async def test_wherever_it_is_killed_the_report_is_the_same(at: int) -> None:
 async def test_a_second_task_of_the_kind_makes_fewer_steps_with_the_first_ones_strategy_and_not_without() -> None:
     first = portfolio()
     await first.run()
-    [(_, (told, score, _))] = first.strategies.log
+    await first.judged(accepted=True)
+    told = first.strategies.log[-1][1]
     known = MemoryStrategies((Strategy("s1", GOAL, told.approach, told.tools_used),))
     second, without = portfolio(OTHERWISE, strategies=known), portfolio(OTHERWISE)
     reports = [await report_of(second), await report_of(without)]
-    assert (score, told.tools_used) == (1.0, ("survey_twin",))
+    assert (told.score, told.tools_used) == (1.0, ("survey_twin",))
     assert [len(stage.state.steps) for stage in (first, second, without)] == [9, 7, 9]
     assert reports[0] == reports[1]
+    await second.judged(accepted=True)
     assert second.strategies.log[0] == ("outcome", (("s1",), True))
 
 

@@ -229,11 +229,15 @@ async def gather_memory(running: TurnRun, turn: TurnContext, intent: Intent, too
         return RecalledMemory(records=running.cognition.records.get(who) or ())
     recall, shown = "recall" in stages, running.cognition.settings.strategies
     styled = recall and intent.persona == CONTENT_WRITER
+    at_hand = tuple(tool.name for tool in tools)
     episodes, style, known, records = await asyncio.gather(
         _part(running, "episodes", recall, lambda: experience.recall_episodes(who, query, MAX_EPISODES)),
         _part(running, "style", styled, lambda: experience.style_examples(who, query, MAX_EXAMPLES)),
         _part(
-            running, STRATEGIES, "strategies" in stages and shown > 0, lambda: experience.recall_strategies(who, query, shown)
+            running,
+            STRATEGIES,
+            "strategies" in stages and shown > 0,
+            lambda: experience.recall_strategies(who, query, shown, running.claim.agent, at_hand),
         ),
         fetch_tool_records(running, tools, wanted=recall),
     )

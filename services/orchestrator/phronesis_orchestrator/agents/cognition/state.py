@@ -56,8 +56,15 @@ class Experience(Protocol):
     async def tool_statistics(self, who: Principal, tools: tuple[str, ...]) -> tuple[ToolRecord, ...]:
         """How often each of these tools worked."""
 
-    async def recall_strategies(self, who: Principal, query: str, limit: int) -> tuple[KnownStrategy, ...]:
-        """Ways of working that went well for something like the message, best first."""
+    async def recall_strategies(
+        self, who: Principal, query: str, limit: int, agent: str, tools: tuple[str, ...]
+    ) -> tuple[KnownStrategy, ...]:
+        """Ways of working that went well for something like the message, best first.
+
+        Args:
+            agent: who will use them.
+            tools: those at hand; what needs another one is not told.
+        """
 
     async def style_examples(self, who: Principal, query: str, limit: int) -> tuple[StyleExample, ...]:
         """How the person writes texts like the one that is wanted."""
@@ -72,7 +79,9 @@ class NoExperience:
     async def tool_statistics(self, who: Principal, tools: tuple[str, ...]) -> tuple[ToolRecord, ...]:
         return ()
 
-    async def recall_strategies(self, who: Principal, query: str, limit: int) -> tuple[KnownStrategy, ...]:
+    async def recall_strategies(
+        self, who: Principal, query: str, limit: int, agent: str, tools: tuple[str, ...]
+    ) -> tuple[KnownStrategy, ...]:
         return ()
 
     async def style_examples(self, who: Principal, query: str, limit: int) -> tuple[StyleExample, ...]:

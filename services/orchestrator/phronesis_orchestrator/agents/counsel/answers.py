@@ -173,6 +173,8 @@ class Plans:
 
     def __init__(self, record: Record) -> None:
         self.record = record
+        self.told_set: tuple[Thing, ...] | None = None
+        """The set that was told last, whole; `None` before."""
 
     # What is asked of sets
 
@@ -483,6 +485,7 @@ class Plans:
     def say_set(self, q: Query, r: Reading) -> str:
         """The set as a list, a number, or the sums that are asked."""
         found = q.run(self.record)
+        self.told_set = tuple(found)
         measured = self._measured(r)
         if r.has("ask", "max", "min") and measured == "date":
             measured = None

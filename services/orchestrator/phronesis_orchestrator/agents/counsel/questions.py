@@ -236,22 +236,51 @@ _SUMMARY = 160
 """Characters of what a found node says."""
 
 
+@dataclass(frozen=True)
+class CounselAnswer:
+    """An answer by rules, with what is known of how far it answers."""
+
+    text: str
+    answers: bool = False
+    """Whether every word of the message was explained, and all that it asks was read."""
+    unexplained: tuple[str, ...] = ()
+    """Words that nothing explains, or that the answer leaves out."""
+    found: tuple[Thing, ...] | None = None
+    """The set that was asked for, whole; `None` where the answer is no set."""
+    partial: bool = False
+    """Whether the graph is larger than what was read of it."""
+
+
 async def answer_by_rules(running: TurnRun, turn: TurnContext, desk: TurnTools) -> str:
     """The answer to a turn. Raises `ServiceError`: the owner of a tool that the answer cannot do without failed."""
     text = (turn.user_text or turn.final_input).strip()
     if kind := courtesy(text):
         return _phrase(turn, kind)
-    question = classify_question(turn)
     try:
-        if question.kind is Kind.CONTRADICTION and not desk.has(CONTRADICTIONS_TOOL):
-            raise NotOffered(CONTRADICTIONS_TOOL.name)
-        record = await read_record(desk, vocabulary_of(text))
-        answer = await Asked(running, turn, desk, record, question).answer()
+        answer = await answer_in_full(running, turn, desk)
     except NotOffered as lacking:
         return f"I cannot answer that here: it needs the tool {lacking.tool}, which this agent does not have for you."
     except NotFound:
         return "A node that this is about is not there any more."
-    return paragraphs(answer, _phrase(turn, "by_rules"))
+    return paragraphs(answer.text, _phrase(turn, "by_rules"))
+
+
+async def answer_in_full(running: TurnRun, turn: TurnContext, desk: TurnTools) -> CounselAnswer:
+    """The answer to a question, with what is known of it.
+
+    Raises:
+        NotOffered: a tool is needed that is not at hand.
+        NotFound: what it is about is gone.
+        ServiceError: the owner of a tool that the answer cannot do without failed.
+    """
+    question = classify_question(turn)
+    if question.kind is Kind.CONTRADICTION and not desk.has(CONTRADICTIONS_TOOL):
+        raise NotOffered(CONTRADICTIONS_TOOL.name)
+    record = await read_record(desk, vocabulary_of((turn.user_text or turn.final_input).strip()))
+    asked = Asked(running, turn, desk, record, question)
+    text = await asked.answer()
+    answers = bool(text) and not asked.declined and not asked.unexplained
+    return CounselAnswer(text, answers, asked.unexplained, asked.found, record.partial)
 
 
 _COMPARED = ("owner", "due", "budget", "effort", "spent", "priority", "roi", "confidence", "likelihood", "decided", "observed")
@@ -288,6 +317,14 @@ class Asked:
         self._plans = Plans(record)
         self._scope: list[Thing] | None = None
         self._words: WordNet | None = None
+        self.declined = False
+        """Whether what was said is no answer, or rests on a guess."""
+        self.unexplained: tuple[str, ...] = ()
+
+    @property
+    def found(self) -> tuple[Thing, ...] | None:
+        """The set that was told, whole."""
+        return self._plans.told_set
 
     async def answer(self) -> str:
         """What is said. Raises `NotOffered`, `NotFound` or another `ServiceError` of the tools."""
@@ -297,6 +334,7 @@ class Asked:
             r = self._followed()
         said = await self._answered(r)
         left = [] if r.closed else r.left()
+        self.unexplained = tuple(dict.fromkeys([*left, *(r.unknown if self.declined else ())]))
         if said and left:
             return self._in_part(r, left, said)
         if said and not r.closed and r.is_yes_or_no and not _SETTLED.match(said):
@@ -313,7 +351,7 @@ class Asked:
 
     async def _answered(self, r: Reading) -> str:
         if r.has("meta") and not r.named and not r.types:
-            r.closed = True
+            r.closed = self.declined = True
             return f"{_phrase(self._turn, 'cannot')}{self._near(r)}"
         for step in (self._unable, self._compared, self._by_tools, self._rules, self._by_text):
             if said := await step(r):
@@ -436,7 +474,7 @@ class Asked:
     async def _unable(self, r: Reading) -> str:
         if r.has("allowed") or {"guardrail", "principle", "policy"} & set(r.types) or not self._is_order(r):
             return ""
-        r.closed = True
+        r.closed = self.declined = True
         return f"I cannot do that: without a language model I only read the graph.{self._near(r)}"
 
     def _is_order(self, r: Reading) -> bool:
@@ -489,6 +527,7 @@ class Asked:
             r.closed = True
             if node is None:
                 named = await find_named_node(desk, self._question)
+                self.declined = named.node is None
                 return await losses(desk, named.node) if named.node else _unnamed(named)
             return await losses(desk, node)
         if kind is Kind.PRECEDENT and not (
@@ -1100,6 +1139,7 @@ class Asked:
         found = [one for one in q.run(self._record) if stems <= self._stems_of(one)]
         if r.named:
             r.closed = r.closed or len(r.unknown) > 1
+            self.declined = self.declined or len(r.unknown) > 1
             return (
                 None
                 if len(r.unknown) <= 1
@@ -1123,7 +1163,7 @@ class Asked:
         return " I can list and count nodes by type, owner, day and status, follow what serves what, and find precedents."
 
     def _lacking(self, r: Reading, one: Thing | None) -> str:
-        r.closed = True
+        r.closed = self.declined = True
         said = joined([f"“{word}”" for word in r.unknown])
         return f"I cannot find anything on record about {said}{f' for {cite(one)}' if one else ''}.{self._near(r)}"
 
@@ -1131,7 +1171,7 @@ class Asked:
         if r.unknown and not r.named[0].whole:
             return self._lacking(r, r.things[0])
         if r.unknown:
-            r.closed = True
+            r.closed = self.declined = True
             said = joined([f"“{word}”" for word in r.unknown])
             return f"I cannot tell {said} from the record; this is what it holds.\n\n{self._plans.describe(r.things[0])}"
         told = list(dict.fromkeys(r.things))[:3]
@@ -1148,9 +1188,11 @@ class Asked:
             return await strategies(self._desk, self._question.subject)
         if self._question.kind is Kind.PURPOSE:
             found = await find_named_node(self._desk, self._question)
+            self.declined = found.node is None
             return await purpose(self._desk, found.node) if found.node else _unnamed(found)
         if said := self._with_words(r):
             return said
+        self.declined = True
         if said := self._faintly(r):
             return said
         asks = "?" in self._question.text or r.opening in self._plans.being or bool({*r.of("ask")} - {"list", "describe"})
