@@ -15,7 +15,7 @@ from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.memory import Remember, Remembered, RememberedItem
 from phronesis_contracts.orchestrator import Directive, TaskBudget, TaskOrder, TurnProgress, TurnRef, TurnStatus
 from phronesis_contracts.origins import Label
-from phronesis_contracts.tasks import Task, TaskOutcome, TaskState, Verified
+from phronesis_contracts.tasks import Task, TaskOutcome, TaskRef, TaskState, Verified
 from phronesis_contracts.twin import Survey, Surveyed
 from phronesis_orchestrator.agents.cognition.state import Cognition, Experience, NoExperience
 from phronesis_orchestrator.agents.loops import LoopAnswer
@@ -278,7 +278,7 @@ class TaskStage:
 
     async def judged(self, accepted: bool, comment: str = "") -> Task:
         """What a person says of the task that has ended."""
-        handlers = TaskHandlers(self.store, _NoTurns(), self.strategies, lambda: None)
+        handlers = TaskHandlers(self.store, _NoTurns(), self.strategies, lambda: None, _NoAnswers(), lambda: None)
         said = TaskOutcome(task_id=self.claim.turn_id, accepted=accepted, comment=comment)
         return await handlers.outcome(Call(self.who, "gateway"), said)
 
@@ -293,6 +293,13 @@ class TaskStage:
     def _remember(self, request: Remember) -> Remembered:
         self.remembered.append(request)
         return Remembered(items=(RememberedItem(id="doc-1", external_id=request.items[0].external_id, status="created"),))
+
+
+class _NoAnswers:
+    """Nobody is asked anything."""
+
+    async def answer(self, call: Call, request: Any) -> TaskRef:
+        raise NotImplementedError
 
 
 class _NoTurns:

@@ -19,7 +19,14 @@ MIXED = Plan(
     title="The plan",
     steps=(
         step("look", 1),
-        Step(id="keep", description="Keep it", tool="keep_memory", arguments={"key": "k"}, wave=2, depends=("look",)),
+        Step(
+            id="keep",
+            description="Keep it",
+            tool="keep_memory",
+            arguments={"scope": "personal", "key": "k", "content": "c"},
+            wave=2,
+            depends=("look",),
+        ),
         Step(id="remove", description="Remove it", tool="node.delete.v1", arguments={"id": "goal-1"}, wave=2),
         Step(id="think", description="Think about it", wave=3),
     ),
@@ -81,3 +88,11 @@ async def test_whoever_takes_a_dry_run_over_tells_the_same_plan() -> None:
     again = replace(task, planner=ScriptedPlanner([]))
     await again.run()
     assert again.state.calls == first
+
+
+async def test_a_call_that_draws_on_a_step_before_it_is_judged_without_its_value() -> None:
+    drawn = {"id": {"$of": "look", "path": "statement"}}
+    remove = Step(id="remove", description="Remove it", tool="node.delete.v1", arguments=drawn, wave=2, depends=("look",))
+    task = stage(Plan(steps=(step("look", 1), remove)))
+    await task.run()
+    assert [(call.arguments, call.approval) for call in task.state.calls] == [({"type": "look"}, "no"), (drawn, "yes")]

@@ -10,7 +10,7 @@ import pytest
 
 from phronesis_contracts.orchestrator import TaskBudget
 from phronesis_contracts.origins import Label, OriginKind
-from phronesis_contracts.tasks import StepState
+from phronesis_contracts.tasks import NoPlan, StepState
 from phronesis_orchestrator.approvals.policy import Paused
 from phronesis_orchestrator.tasks.background import ASK_TOOL, WAIT_TOOL, TaskPaused
 from phronesis_orchestrator.tasks.decisions import BudgetMeter
@@ -110,11 +110,17 @@ async def test_a_date_lets_the_task_wait_and_one_that_has_passed_does_not() -> N
     assert past.waits.begun == []
 
 
-@pytest.mark.parametrize(
-    "given", [{}, {"until": "2100-01-01T08:00:00"}, {"until": "2100-01-01T08:00:00Z"}, {"until": "soon"}, {"seconds": 0}]
-)
-async def test_a_date_that_is_none_or_too_far_fails_its_step(given: dict[str, Any]) -> None:
+@pytest.mark.parametrize("given", [{}, {"until": "2100-01-01T08:00:00"}, {"until": "soon"}, {"seconds": 0}])
+async def test_a_plan_that_waits_for_no_date_is_not_begun(given: dict[str, Any]) -> None:
     task = stage(wait(**given))
+    task.planner.plans *= 2
+    with pytest.raises(NoPlan):
+        await task.run()
+    assert (task.made, task.waits.begun) == ([], [])
+
+
+async def test_a_date_that_is_too_far_fails_its_step() -> None:
+    task = stage(wait(until="2100-01-01T08:00:00Z"))
     await task.run()
     assert (task.state.steps[0].state, task.state.steps[0].code) == (StepState.FAILED, "bad_arguments")
     assert task.waits.begun == []
