@@ -163,3 +163,42 @@ async def test_events_go_on_behind_the_last_one_that_was_seen(colleague: Person)
     again = [line.removeprefix("id:").strip() for line in rest.splitlines() if line.startswith("id:")]
     assert again == ids[3:]
     assert "task_ended" in rest
+
+
+async def told_by(stack: RunningStack, person: Person, *arguments: str) -> tuple[int, str, str]:
+    """What a command of a person says: its code, its output and its notes."""
+    process = await started(stack, person, *arguments)
+    out, err = await asyncio.wait_for(process.communicate(), 120)
+    return process.returncode or 0, out.decode(), err.decode()
+
+
+async def test_a_schedule_is_made_paused_resumed_and_removed_by_command(stack: RunningStack, colleague: Person) -> None:
+    code, out, err = await told_by(stack, colleague, "task", GOAL, "--at", "0 8 * * 1", "--time-zone", "Europe/Oslo", "--json")
+    assert code == 0, err
+    made = json.loads(out)
+    assert (made["cron"], made["time_zone"], made["enabled"], len(made["next_runs"])) == ("0 8 * * 1", "Europe/Oslo", True, 3)
+    id = made["schedule_id"]
+    code, out, _ = await told_by(stack, colleague, "schedules")
+    assert (code, id in out, " 08:00 " in out) == (0, True, True)
+    code, out, _ = await told_by(stack, colleague, "schedules", "pause", id)
+    assert "paused    until it is resumed" in out
+    code, out, _ = await told_by(stack, colleague, "schedules", "resume", id)
+    assert "next      " in out
+    code, _, err = await told_by(stack, colleague, "schedules", "add", "Look", "--at", "* * * * *")
+    assert (code != 0, "5 minutes apart" in err) == (True, True)
+    code, _, _ = await told_by(stack, colleague, "schedules", "remove", id)
+    assert (code, json.loads((await told_by(stack, colleague, "schedules", "list", "--json"))[1])) == (0, {"schedules": []})
+
+
+async def test_a_dry_run_by_command_shows_the_calls_and_saves_nothing(stack: RunningStack, colleague: Person) -> None:
+    code, out, err = await told_by(stack, colleague, "task", GOAL, "--dry-run", "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    assert (found["status"], found["dry_run"], found["progress"].get("report")) == ("completed", True, None)
+    calls = found["progress"]["calls"]
+    assert calls
+    assert {call["approval"] for call in calls} == {"no"}
+    assert await documents(stack, found["task_id"]) == []
+    assert await colleague.messages(found["conversation_id"]) == []
+    code, out, _ = await told_by(stack, colleague, "tasks", "show", found["task_id"])
+    assert "calls     " in out
