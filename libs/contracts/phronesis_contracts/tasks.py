@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -14,14 +15,28 @@ from .orchestrator import Problem, TaskBudget, TaskOrder, TurnStatus, Usage
 
 __all__ = [
     "DEFAULT_AGENT",
+    "MAX_BLOCKS",
+    "MAX_COLUMNS",
+    "MAX_FOUND",
     "MAX_GOAL",
+    "MAX_TABLE_ROWS",
     "TASK_CANCEL",
     "TASK_GET",
     "TASK_LIST",
+    "Cell",
+    "ChartBlock",
+    "FigureRow",
+    "FiguresBlock",
+    "HeadingBlock",
+    "LimitsBlock",
     "ListTasks",
     "NoPlan",
+    "ReportBlock",
+    "SourceRow",
+    "SourcesBlock",
     "StepState",
     "SubmitTask",
+    "TableBlock",
     "Task",
     "TaskBudget",
     "TaskOrder",
@@ -30,10 +45,19 @@ __all__ = [
     "TaskState",
     "TaskStep",
     "Tasks",
+    "TextBlock",
 ]
 
 MAX_GOAL = 4_000
 """Characters of a task's goal."""
+MAX_BLOCKS = 200
+"""Blocks of a report."""
+MAX_COLUMNS = 30
+"""Columns of a report's table."""
+MAX_TABLE_ROWS = 10_000
+"""Rows of a report's table."""
+MAX_FOUND = 200
+"""Characters of what a step is said to have found."""
 DEFAULT_AGENT = "nova"
 """Whose tools and texts a task has where none is named."""
 
@@ -83,6 +107,111 @@ class TaskStep(Message):
     """Why it failed or was not made."""
     ms: int = 0
     """Milliseconds that it took."""
+    found: str = Field(default="", max_length=MAX_FOUND)
+    """What it found, in one line: how many rows, a figure, or its first words; empty until it has ended well."""
+
+
+Cell = str | int | float | bool | None
+"""One value of a table or figure; absent where it is not known."""
+
+
+class HeadingBlock(Message):
+    """Begins a section of a report."""
+
+    kind: Literal["heading"] = "heading"
+    """Which block it is."""
+    text: str = Field(min_length=1, max_length=300)
+    """The section's heading."""
+    level: int = Field(default=2, ge=1, le=4)
+    """How deep the section lies; the report's own title is above level 1."""
+
+
+class TextBlock(Message):
+    """Paragraphs of a report."""
+
+    kind: Literal["text"] = "text"
+    """Which block it is."""
+    text: str = Field(min_length=1, max_length=20_000)
+    """Markdown without headings and tables."""
+
+
+class FigureRow(Message):
+    """One figure."""
+
+    label: str = Field(min_length=1, max_length=300)
+    """What was counted or measured."""
+    value: Cell
+    """The figure; absent where it is not known."""
+    unit: str = Field(default="", max_length=50)
+    """Its unit, as it is written behind the figure; empty for a plain number."""
+    note: str = Field(default="", max_length=1_000)
+    """What has to be known of it, such as how many things it was counted from."""
+
+
+class FiguresBlock(Message):
+    """The figures of a section."""
+
+    kind: Literal["figures"] = "figures"
+    """Which block it is."""
+    rows: tuple[FigureRow, ...] = Field(min_length=1, max_length=100)
+    """The figures, the most important first."""
+
+
+class TableBlock(Message):
+    """A table of a report."""
+
+    kind: Literal["table"] = "table"
+    """Which block it is."""
+    title: str = Field(default="", max_length=300)
+    """What the table shows."""
+    columns: tuple[str, ...] = Field(min_length=1, max_length=MAX_COLUMNS)
+    """Readable names of the columns."""
+    rows: tuple[tuple[Cell, ...], ...] = Field(default=(), max_length=MAX_TABLE_ROWS)
+    """The rows, each with one value for each column."""
+
+
+class ChartBlock(Message):
+    """A chart of a report."""
+
+    kind: Literal["chart"] = "chart"
+    """Which block it is."""
+    chart: Visualization
+    """What to draw."""
+
+
+class SourceRow(Message):
+    """One thing that a report rests on."""
+
+    id: str = Field(max_length=300)
+    """Its id, by which it is found again."""
+    title: str = Field(default="", max_length=300)
+    """What it is called; empty where it has no title."""
+    kind: str = Field(default="", max_length=100)
+    """What it is, for example a tool that was read, a document or a node's type."""
+
+
+class SourcesBlock(Message):
+    """What a report rests on."""
+
+    kind: Literal["sources"] = "sources"
+    """Which block it is."""
+    rows: tuple[SourceRow, ...] = Field(min_length=1, max_length=500)
+    """The sources, in the order in which they were read."""
+
+
+class LimitsBlock(Message):
+    """What a report does not say, or does not say for sure."""
+
+    kind: Literal["limits"] = "limits"
+    """Which block it is."""
+    items: tuple[str, ...] = Field(min_length=1, max_length=100)
+    """What is missing, uncertain or was left out, a sentence each."""
+
+
+ReportBlock = Annotated[
+    HeadingBlock | TextBlock | FiguresBlock | TableBlock | ChartBlock | SourcesBlock | LimitsBlock, Field(discriminator="kind")
+]
+"""One part of a report, by its `kind`."""
 
 
 class TaskReport(Message):
@@ -91,7 +220,9 @@ class TaskReport(Message):
     title: str
     """The report's heading."""
     text: str
-    """The report, in Markdown."""
+    """The report, in Markdown; rendered from its blocks where it has any."""
+    blocks: tuple[ReportBlock, ...] = Field(default=(), max_length=MAX_BLOCKS)
+    """The report as typed parts, in reading order. Empty only in reports of releases that had none."""
     charts: tuple[Visualization, ...] = ()
     """Charts and tables to show with the text."""
     document_id: str | None = None

@@ -7,13 +7,13 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, Self, runtime_checkable
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from phronesis_contracts import UNKNOWN, Label, Message, Principal
 from phronesis_contracts.answers import Visualization
-from phronesis_contracts.tasks import TaskState
+from phronesis_contracts.tasks import MAX_BLOCKS, ReportBlock, TaskState
 
 from ..models.reasoner import Answer, TurnContext
 from ..turns.turn import Claim
@@ -267,10 +267,18 @@ class WrittenReport(Message):
     """A report."""
 
     title: str = Field(min_length=1, max_length=300)
-    text: str = Field(min_length=1)
+    text: str = ""
+    """Markdown, from who gives no blocks; else it is rendered from them."""
+    blocks: tuple[ReportBlock, ...] = Field(default=(), max_length=MAX_BLOCKS)
     charts: tuple[Visualization, ...] = ()
     used: tuple[str, ...] = ()
     """Ids of the steps that it rests on."""
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if not self.text and not self.blocks:
+            raise ValueError("a report has text or blocks")
+        return self
 
 
 @runtime_checkable
