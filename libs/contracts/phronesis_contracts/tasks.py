@@ -16,6 +16,7 @@ from .orchestrator import Problem, TaskBudget, TaskOrder, TurnStatus, Usage
 __all__ = [
     "DEFAULT_AGENT",
     "MAX_BLOCKS",
+    "MAX_BLOCK_TEXT",
     "MAX_COLUMNS",
     "MAX_FOUND",
     "MAX_GOAL",
@@ -52,6 +53,8 @@ MAX_GOAL = 4_000
 """Characters of a task's goal."""
 MAX_BLOCKS = 200
 """Blocks of a report."""
+MAX_BLOCK_TEXT = 20_000
+"""Characters of one block of text."""
 MAX_COLUMNS = 30
 """Columns of a report's table."""
 MAX_TABLE_ROWS = 10_000
@@ -131,7 +134,7 @@ class TextBlock(Message):
 
     kind: Literal["text"] = "text"
     """Which block it is."""
-    text: str = Field(min_length=1, max_length=20_000)
+    text: str = Field(min_length=1, max_length=MAX_BLOCK_TEXT)
     """Markdown without headings and tables."""
 
 
