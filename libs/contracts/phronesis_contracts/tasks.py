@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from .answers import Visualization
-from .errors import ServiceError
+from .errors import Conflict, NotFound, ServiceError
 from .messages import Message, Rpc
 from .orchestrator import Problem, TaskBudget, TaskOrder, TurnStatus, Usage
 
@@ -32,7 +32,10 @@ __all__ = [
     "LimitsBlock",
     "ListTasks",
     "NoPlan",
+    "NoReport",
+    "NotEnded",
     "ReportBlock",
+    "ReportTooLong",
     "SourceRow",
     "SourcesBlock",
     "StepState",
@@ -70,6 +73,24 @@ class NoPlan(ServiceError):
 
     code = "task.no_plan"
     status = 422
+
+
+class NotEnded(Conflict):
+    """The task goes on: what is asked for is there once it has ended."""
+
+    code = "task.not_ended"
+
+
+class NoReport(NotFound):
+    """The task ended without a report."""
+
+    code = "task.no_report"
+
+
+class ReportTooLong(Conflict):
+    """The report has more pages than a PDF may have; as an HTML page or Markdown it is whole."""
+
+    code = "task.report_too_long"
 
 
 class SubmitTask(Message):

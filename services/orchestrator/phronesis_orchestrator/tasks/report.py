@@ -480,8 +480,14 @@ def _render_block(block: ReportBlock) -> str:
             return "## What this report does not say\n\n" + "\n".join(f"- {_escape_line(item)}" for item in items)
 
 
+_CURRENCIES = frozenset("£$€¥")
+"""Stand in front of a figure."""
+
+
 def _figure_line(row: FigureRow) -> str:
-    value = f"{format_cell(row.value)} {_one_line(row.unit, 50)}".strip()
+    value, unit = format_cell(row.value), _one_line(row.unit, 50)
+    in_front = unit[:1] in _CURRENCIES and row.value is not None
+    value = f"{unit[0]}{value} {unit[1:].strip()}".strip() if in_front else f"{value} {unit}".strip()
     note = f" ({_escape(_one_line(row.note, 1_000))})" if row.note else ""
     return f"- {_escape_line(row.label)}: **{_escape(value)}**{note}"
 
