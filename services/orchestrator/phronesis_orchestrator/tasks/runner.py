@@ -67,7 +67,13 @@ class ProgressBoard:
         ended = _ended_step(result)
         self._steps[result.step.id] = ended
         await self._running.show(
-            "step_finished", step=ended.id, state=ended.state.value, ms=ended.ms, code=ended.code, found=ended.found
+            "step_finished",
+            step=ended.id,
+            description=ended.description,
+            state=ended.state.value,
+            ms=ended.ms,
+            code=ended.code,
+            found=ended.found,
         )
 
     async def wave_ended(self, number: int) -> None:
