@@ -440,7 +440,7 @@ def _draw_points(trace: Figure, places: Sequence[float | None], heights: Sequenc
     sizes = marker.get("size")
     for at, (x, y) in enumerate([*zip(places, heights, strict=True), (None, None)]):
         if x is not None and y is not None:
-            radius = 3.0 if sizes is None else max(3.0, math.sqrt(2 * sizes[at] / marker["sizeref"]) / 2)
+            radius = 3.0 if sizes is None else max(3.0, math.sqrt(sizes[at]) / math.sqrt(marker["sizeref"]) / math.sqrt(2))
             clear = ' fill-opacity="0.6"' if sizes is not None else ""
             drawn.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="{colour}"{clear}/>')
             run.append(f"{x:.1f},{y:.1f}")
