@@ -404,7 +404,7 @@ def tasks_router(
         """Get a task's report as a file.
 
         As Markdown, as one HTML page that needs nothing else, or as a PDF. 409 while the task goes on, and for a PDF of more
-        than 400 pages; 404 for a task that ended without a report.
+        than 200 pages; 404 for a task that ended without a report.
         """
         task = await ask(bus, who, TASK_GET, TaskRef(task_id=id))
         return await report_response(who, task, format or chosen_format(accept), typesetter)

@@ -292,7 +292,7 @@ def _numeric(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> list[boo
 
 # The paper: plain data for the template, in which no text is markup.
 
-MAX_PAPER_CELLS = 12_000
+MAX_PAPER_CELLS = 9_000
 """Cells of all tables together that a PDF shows; it says where a table is cut."""
 _LETTERS = 104
 """Letters of a line at 9 points."""

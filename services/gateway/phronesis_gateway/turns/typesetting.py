@@ -6,6 +6,7 @@ The process imports no more than this file does, since that is most of its time.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import sys
@@ -21,12 +22,14 @@ log = logging.getLogger(__name__)
 
 SECONDS = 30.0
 """Seconds that a report may take to be set."""
-MAX_PAGES = 400
+MAX_PAGES = 200
 MAX_PDF = 32 * 1024 * 1024
 """Bytes of a PDF."""
-_MEMORY = 2 * 1024**3
+_MEMORY = 1024**3
 """Bytes of address space of the process: the fonts are mapped into it."""
-_AT_ONCE = 2
+# Their pools would take address space by the number of processors.
+_ENVIRONMENT = {"RAYON_NUM_THREADS": "2", "MALLOC_ARENA_MAX": "2"}
+_AT_ONCE = 1
 _WAITING = 20
 """Reports that may wait for a place."""
 _TOO_MANY_PAGES = b"pages"
@@ -64,7 +67,7 @@ class Typesetter:
 
     async def _set(self, data: bytes) -> bytes:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", "-B", "-m", __name__), stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env={}, cwd="/"
+            *(sys.executable, "-I", "-B", "-m", __name__), stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=_ENVIRONMENT, cwd="/"
         )
         try:
             async with asyncio.timeout(self._seconds):
@@ -93,6 +96,8 @@ def main() -> None:
 
     import typst
 
+    with contextlib.suppress(OSError):  # where memory runs out, this process ends before the gateway does
+        Path("/proc/self/oom_score_adj").write_text("1000")
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))

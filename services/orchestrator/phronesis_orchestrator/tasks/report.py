@@ -444,16 +444,28 @@ def describe_found(outcome: ToolResult) -> str:
         default=("", []),
     )
     if named:
-        size = counted(len(things), _readable(named).lower().removesuffix("s"), _readable(named).lower())
+        words = _readable(named).lower()
+        size = counted(len(things), _singular(words), words) if things else "nothing"
         rows = [one for one in things if isinstance(one, dict)]
-        names = [] if any("text" in one for one in rows) else [name for one in rows[:3] if (name := _name_of(one))]
-        shown = f": {', '.join(names)}{'…' if len(rows) > len(names) else ''}" if names else ""
-        return _one_line(f"{size if things else 'nothing'}{shown}", MAX_FOUND)
+        # A memory's text stays with the memory: of such rows nothing but their number is told.
+        names = [] if any("text" in one for one in rows) else [name for one in rows[:3] if (name := _row_words(one))]
+        shown = f": {'; '.join(names)}{'…' if len(rows) > len(names) else ''}" if names else ""
+        return _one_line(f"{size}{shown}", MAX_FOUND)
     told = mask({name: value for name, value in answer.items() if isinstance(value, str | int | float) and value != ""})
     figures = [f"{_readable(name).lower()} {format_cell(_cell(value))}" for name, value in list(told.items())[:4]]
     if figures:
         return _one_line(", ".join(figures), MAX_FOUND)
     return "" if holds_raw_data(outcome.text) else _one_line(outcome.text, MAX_FOUND)
+
+
+def _singular(words: str) -> str:
+    return f"{words[:-3]}y" if words.endswith("ies") else words.removesuffix("s")
+
+
+def _row_words(row: dict[str, Any]) -> str:
+    """What a row is called, else its first values."""
+    values = [format_cell(_cell(one)) for one in row.values() if isinstance(one, str | int | float) and one != ""]
+    return _name_of(row) or _one_line(" ".join(values[:4]), 80)
 
 
 def render_blocks(blocks: Iterable[ReportBlock]) -> str:

@@ -181,8 +181,10 @@ def test_a_report_too_large_for_a_message_is_cut_and_says_so() -> None:
 @pytest.mark.parametrize(
     ("answer", "text", "found"),
     [
-        ({"rows": [{"name": "Bridge"}, {"name": "Tunnel"}], "total": 2}, "", "2 rows: Bridge, Tunnel"),
-        ({"rows": [{"id": n} for n in range(90)]}, "", "90 rows: 0, 1, 2…"),
+        ({"rows": [{"name": "Bridge"}, {"name": "Tunnel"}], "total": 2}, "", "2 rows: Bridge; Tunnel"),
+        ({"rows": [{"id": n} for n in range(90)]}, "", "90 rows: 0; 1; 2…"),
+        ({"rows": [{"group": 2022, "value": 7}, {"group": 2023, "value": 4}]}, "", "2 rows: 2022 7; 2023 4"),
+        ({"entities": [{"name": "Rail"}]}, "", "1 entity: Rail"),
         ({"items": []}, "", "nothing"),
         ({"total": 12_345, "apiKey": "phr_secret"}, "", "total 12,345, api key ***"),
         ({"text": "**Two** things are late.\n\nBoth are red."}, "", "Two things are late. Both are red."),
