@@ -9,6 +9,7 @@ from typing import Any
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+from pydantic import ValidationError
 
 from phronesis_bus import mask
 from phronesis_contracts.answers import Visualization, VisualizationType
@@ -242,6 +243,8 @@ def answer_blocks(outcome: ToolResult) -> list[ReportBlock]:
     answer = outcome.answer
     if not answer:
         return _text_blocks(outcome.text)
+    if (made := _ready_blocks(answer)) is not None:
+        return made
     figures: list[FigureRow] = []
     blocks: list[ReportBlock] = []
     for name, value in answer.items():
@@ -263,6 +266,19 @@ def answer_blocks(outcome: ToolResult) -> list[ReportBlock]:
                     if isinstance(one, int | float | str) and one != ""
                 ]
     return [*([FiguresBlock(rows=tuple(figures[:100]))] if figures else []), *blocks]
+
+
+def _ready_blocks(answer: dict[str, Any]) -> list[ReportBlock] | None:
+    """The blocks of an answer that holds figures, tables and charts as a report does; `None` for any other."""
+    if not isinstance(answer.get("text"), str) or not {"figures", "tables", "charts"} <= answer.keys():
+        return None
+    try:
+        figures = [FiguresBlock(rows=tuple(answer["figures"]))] if answer["figures"] else []
+        tables = [TableBlock.model_validate(one) for one in answer["tables"]]
+        charts = [chart_block(Visualization.model_validate(one)) for one in answer["charts"]]
+    except (ValidationError, TypeError):
+        return None
+    return [*_text_blocks(answer["text"]), *figures, *tables, *charts]
 
 
 _SAID = ("text", "answer", "summary")
@@ -422,7 +438,10 @@ def list_sources(known: GoalKnowledge, used: Collection[str]) -> tuple[SourceRow
 
 
 def _things(answer: dict[str, Any]) -> list[dict[str, Any]]:
-    """The objects of the longest list in a tool's answer."""
+    """The sources that a tool's answer names, else the objects of its longest list."""
+    named = answer.get("sources")
+    if isinstance(named, list) and named and all(isinstance(one, dict) and "id" in one for one in named):
+        return named
     lists = [[row for row in value if isinstance(row, dict)] for value in answer.values() if isinstance(value, list)]
     return max(lists, key=len, default=[])
 

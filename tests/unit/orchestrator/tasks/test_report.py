@@ -81,6 +81,32 @@ def test_a_list_of_objects_becomes_a_table_with_readable_columns_and_its_figures
     ]
 
 
+def test_an_answer_that_has_figures_tables_and_charts_keeps_them_and_its_sources() -> None:
+    chart = Visualization(type=VisualizationType.LINE, title="L", config={"xAxis": "a", "yAxis": "b"}, data=[{"a": 1, "b": 2}])
+    blocks = (
+        TextBlock(text="There are **2**."),
+        FiguresBlock(rows=(FigureRow(label="Projects", value=2),)),
+        TableBlock(title="All", columns=("Name",), rows=(("Bridge",), ("Tunnel",))),
+        ChartBlock(chart=chart),
+    )
+    answer = {
+        "text": "There are **2**.",
+        "read": "twin",
+        "figures": [{"label": "Projects", "value": 2}],
+        "tables": [blocks[2].model_dump(mode="json")],
+        "charts": [chart.model_dump(mode="json")],
+        "sources": [{"id": "P1", "title": "Bridge", "kind": "project"}],
+        "items": [{"id": "P1"}, {"id": "P2"}],
+        "confidence": 0.9,
+    }
+    made = finish_report(known(gave(answer)), list_results(known(gave(answer))))
+    assert made.blocks == (
+        HeadingBlock(text="Do a"),
+        *blocks,
+        SourcesBlock(rows=(SourceRow(id="P1", title="Bridge", kind="project"),)),
+    )
+
+
 def test_a_long_list_shows_its_first_forty_rows_and_how_many_there_are() -> None:
     [shown, said] = answer_blocks(ToolResult(True, "", {"rows": [{"n": n} for n in range(300)]}))
     assert isinstance(shown, TableBlock)
