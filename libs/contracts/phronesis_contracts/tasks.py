@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from .answers import Visualization
 from .errors import Conflict, NotFound, ServiceError
@@ -139,7 +139,17 @@ Cell = str | int | float | bool | None
 """One value of a table or figure; absent where it is not known."""
 
 
-class HeadingBlock(Message):
+def _require_kind(schema: dict[str, Any]) -> None:
+    schema["required"] = ["kind", *schema.get("required", ())]
+
+
+class _Block(Message):
+    """One part of a report. Whoever reads blocks tells them apart by their `kind`, so that it always stands there."""
+
+    model_config = ConfigDict(json_schema_extra=_require_kind)
+
+
+class HeadingBlock(_Block):
     """Begins a section of a report."""
 
     kind: Literal["heading"] = "heading"
@@ -150,7 +160,7 @@ class HeadingBlock(Message):
     """How deep the section lies; the report's own title is above level 1."""
 
 
-class TextBlock(Message):
+class TextBlock(_Block):
     """Paragraphs of a report."""
 
     kind: Literal["text"] = "text"
@@ -172,7 +182,7 @@ class FigureRow(Message):
     """What has to be known of it, such as how many things it was counted from."""
 
 
-class FiguresBlock(Message):
+class FiguresBlock(_Block):
     """The figures of a section."""
 
     kind: Literal["figures"] = "figures"
@@ -181,7 +191,7 @@ class FiguresBlock(Message):
     """The figures, the most important first."""
 
 
-class TableBlock(Message):
+class TableBlock(_Block):
     """A table of a report."""
 
     kind: Literal["table"] = "table"
@@ -194,7 +204,7 @@ class TableBlock(Message):
     """The rows, each with one value for each column."""
 
 
-class ChartBlock(Message):
+class ChartBlock(_Block):
     """A chart of a report."""
 
     kind: Literal["chart"] = "chart"
@@ -214,7 +224,7 @@ class SourceRow(Message):
     """What it is, for example a tool that was read, a document or a node's type."""
 
 
-class SourcesBlock(Message):
+class SourcesBlock(_Block):
     """What a report rests on."""
 
     kind: Literal["sources"] = "sources"
@@ -223,7 +233,7 @@ class SourcesBlock(Message):
     """The sources, in the order in which they were read."""
 
 
-class LimitsBlock(Message):
+class LimitsBlock(_Block):
     """What a report does not say, or does not say for sure."""
 
     kind: Literal["limits"] = "limits"

@@ -60,6 +60,11 @@ def test_a_pdf_is_not_shown_in_a_terminal_and_written_to_stdout_where_that_is_me
     assert capfdbinary.readouterr().out == PDF
 
 
+def test_a_file_that_cannot_be_written_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert run(["tasks", "report", "t1", "--output", str(tmp_path / "none" / "r.pdf")]) == 2
+    assert "r.pdf cannot be written: No such file" in " ".join(capsys.readouterr().err.split())
+
+
 def test_a_task_that_goes_on_has_no_report(gateway: FakeGateway, client: Client, capsys: pytest.CaptureFixture[str]) -> None:
     gateway.reports = {}
     assert run(["tasks", "report", "t1"]) == 3

@@ -86,7 +86,10 @@ def report(
     elif str(file) == "-":
         sys.stdout.buffer.write(made)
     else:
-        file.write_bytes(made)
+        try:
+            file.write_bytes(made)
+        except OSError as error:
+            raise typer.BadParameter(f"{file} cannot be written: {error.strerror}", param_hint="--output") from error
         output.note(f"wrote {file} ({len(made):,} bytes)")
 
 
