@@ -136,6 +136,7 @@ class Tasks(_Resource):
     get = _calls(turns.get_task)
     list = _calls(turns.list_tasks)
     cancel = _calls(turns.cancel_task)
+    report = _calls(turns.get_report)
     set_outcome = _calls(turns.set_task_outcome)
 
 

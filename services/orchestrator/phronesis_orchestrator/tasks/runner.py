@@ -81,7 +81,7 @@ from .ports import (
     missing_needs,
     next_wave,
 )
-from .report import block_text, needed_lines
+from .report import block_text, describe_found, needed_lines
 
 
 class ProgressBoard:
@@ -115,7 +115,15 @@ class ProgressBoard:
     async def step(self, result: StepResult) -> None:
         ended = _ended_step(result)
         self._steps[result.step.id] = ended
-        await self._running.show("step_finished", step=ended.id, state=ended.state.value, ms=ended.ms, code=ended.code)
+        await self._running.show(
+            "step_finished",
+            step=ended.id,
+            description=ended.description,
+            state=ended.state.value,
+            ms=ended.ms,
+            code=ended.code,
+            found=ended.found,
+        )
 
     async def wave_ended(self, number: int) -> None:
         await self.update()
@@ -143,7 +151,8 @@ def _ended_step(result: StepResult) -> TaskStep:
     outcome = result.outcome
     skipped = outcome.code in SKIPS
     state = StepState.DONE if outcome.ok else StepState.SKIPPED if skipped else StepState.FAILED
-    return _planned_step(result.step).model_copy(update={"state": state, "code": outcome.code, "ms": result.ms})
+    found = describe_found(outcome)
+    return _planned_step(result.step).model_copy(update={"state": state, "code": outcome.code, "ms": result.ms, "found": found})
 
 
 NEEDED = "task.needed_failed"
