@@ -285,10 +285,15 @@ class _ReadingNeighbours:
 
 
 class _StepsOf(Steps):
-    """The journal of the model calls of one question: their names begin with that of its step."""
+    """The journal of one question: the names of what is made for it begin with that of its step."""
 
     def __init__(self, steps: Steps, name: str) -> None:
         self._steps, self._name = steps, name
+
+    async def called(
+        self, name: str, tool: str, call: Callable[[], Awaitable[dict[str, Any]]], *, again: bool = True
+    ) -> dict[str, Any]:
+        return await self._steps.called(f"{self._name}.{name}", tool, call, again=again)
 
     async def made(
         self, name: str, model: type[Value], call: Callable[[], Awaitable[Answer[Value]]], *, label: str | None = None
