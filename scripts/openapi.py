@@ -10,7 +10,7 @@ from nats.aio.client import Client
 
 from phronesis_bus import Bus, BusSettings
 from phronesis_gateway.app import Parts, build_api
-from phronesis_gateway.auth.ports import KeyStore
+from phronesis_gateway.auth.keys import KeyStore
 from phronesis_gateway.auth.users import PostgresUsers
 from phronesis_gateway.settings import GatewaySettings
 

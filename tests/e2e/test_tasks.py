@@ -6,9 +6,11 @@ import asyncio
 import json
 import signal
 import sys
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import pypdfium2
 import pytest
 
 from phronesis_local import postgres
@@ -48,6 +50,8 @@ async def test_a_task_by_command_gives_a_saved_report_whose_figures_are_the_publ
     assert await documents(stack, found["task_id"]) == [report["document_id"]]
     lines = err.decode().splitlines()
     assert [line.split(":")[0] for line in lines if line.startswith(("plan", "wave"))] == ["plan", "wave 1", "wave 2", "wave 3"]
+    assert "  1. The projects of 2021" in lines
+    assert [line for line in lines if line.startswith(f"  ✓ The projects of 2021: {published()[2021]['projects']} rows: ")]
     listed = await started(stack, colleague, "tasks")
     out, _ = await asyncio.wait_for(listed.communicate(), 60)
     assert found["task_id"] in out.decode()
@@ -115,11 +119,15 @@ async def test_a_cancelled_task_says_so_and_commits_nothing(stack: RunningStack,
     async with held(postgres.dsn(stack.data.postgres), "task.step.without.end_date") as hold:
         id = await task(colleague)
         await hold.reached()
+        early = await colleague.http.get(f"{TASKS}/{id}/report")
+        assert (early.status_code, early.json()["code"]) == (409, "task.not_ended")
         answer = await colleague.http.delete(f"{TASKS}/{id}")
         assert (answer.status_code, answer.json()["status"]) == (200, "cancelled")
     again = await colleague.http.delete(f"{TASKS}/{id}")
     assert again.status_code == 409
     assert ((await looked(colleague, id))["status"], await documents(stack, id)) == ("cancelled", [])
+    without = await colleague.http.get(f"{TASKS}/{id}/report")
+    assert (without.status_code, without.json()["code"]) == (404, "task.no_report")
 
 
 async def test_a_key_hands_a_task_in_once_and_only_its_owner_finds_it(everybody: Town, colleague: Person) -> None:
@@ -132,6 +140,38 @@ async def test_a_key_hands_a_task_in_once_and_only_its_owner_finds_it(everybody:
     assert (ids[0], (await other.http.get(TASKS)).json()["tasks"]) == (ids[1], [])
     assert [one["task_id"] for one in (await colleague.http.get(TASKS)).json()["tasks"]] == [ids[0]]
     assert (await ended(colleague, ids[0]))["status"] == "completed"
+
+
+async def test_a_report_is_had_in_each_form_and_by_its_owner_alone(
+    stack: RunningStack, everybody: Town, colleague: Person, tmp_path: Path
+) -> None:
+    id = await task(colleague)
+    report = (await ended(colleague, id))["progress"]["report"]
+    assert {block["kind"] for block in report["blocks"]} >= {"heading", "text", "table", "chart", "sources"}
+    address = f"{TASKS}/{id}/report"
+    plain = await colleague.http.get(address)
+    page = await colleague.http.get(address, headers={"Accept": "text/html"})
+    assert plain.headers["content-type"] == "text/markdown; charset=utf-8"
+    assert report["text"] in plain.text
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert f'<h1 dir="auto">{report["title"]}</h1>' in page.text
+    file = tmp_path / "report.pdf"
+    process = await started(stack, colleague, "tasks", "report", id, "--output", str(file))
+    _, err = await asyncio.wait_for(process.communicate(), 120)
+    assert process.returncode == 0, err.decode()
+    document = pypdfium2.PdfDocument(file)
+    first = document[0].get_textpage().get_text_range()
+    document.close()
+    assert f"asked by {colleague.user}" in first
+    assert "The major projects of Ministry of Defence" in first
+    process = await started(stack, colleague, "tasks", "report", id)
+    shown, _ = await asyncio.wait_for(process.communicate(), 60)
+    assert shown.decode().strip() == plain.text.strip()
+    other = await everybody.someone(tenant=colleague.tenant, role="maestro")
+    refused = [await other.http.get(address, params={"format": form}) for form in ("markdown", "html", "pdf")]
+    assert [(one.status_code, one.json()["code"]) for one in refused] == [(404, "not_found")] * 3
+    wrong = await colleague.http.get(address, params={"format": "docx"})
+    assert (wrong.status_code, wrong.json()["field"]) == (400, "format")
 
 
 @pytest.mark.verify

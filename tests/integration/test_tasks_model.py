@@ -11,11 +11,11 @@ import pytest
 
 from phronesis_contracts import Label, OriginKind
 from phronesis_contracts.orchestrator import TaskBudget
-from phronesis_contracts.tasks import NoPlan
+from phronesis_contracts.tasks import LimitsBlock, NoPlan
 from phronesis_contracts.tools import legal_name
 from phronesis_orchestrator.agents.loops import LoopAnswer
 from phronesis_orchestrator.models.limits import CallLimits
-from phronesis_orchestrator.tasks.ports import Strategy
+from phronesis_orchestrator.tasks.ports import Strategy, holds_raw_data
 from tests.support.chat import reasoning
 from tests.support.counsel import profile
 from tests.support.groq_answers import blocks
@@ -82,7 +82,7 @@ async def test_a_goal_is_planned_worked_off_reported_and_judged(server: GroqServ
     answered = await run(server, stage)
     assert asked(server) == [("decompose", LARGE), ("task_report", LARGE), ("criticise", LARGE)]
     assert stage.made == ["a", "b"]
-    assert answered.text == "# What became of them\n\na and b are well."
+    assert answered.text == "# What became of them\n\na and b are well.\n\n## Sources\n\n1. Survey a. (survey_twin, s1)"
     assert stage.state.score == 0.9
     assert stage.state.report is not None
     assert (stage.state.report.reasoner, stage.state.report.document_id) == ("groq", "doc-1")
@@ -262,3 +262,15 @@ async def test_a_budget_of_no_tokens_makes_no_call(server: GroqServer) -> None:
     with pytest.raises(NoPlan):
         await run(server, stage)
     assert asked(server) == []
+
+
+async def test_in_place_of_a_report_of_json_the_results_are_listed(server: GroqServer) -> None:
+    raw = {"title": "Raw", "text": '{"what": "worked", "gave": "x"}', "used": ["s1"]}
+    script(server, decompose=planned("a"), task_report=raw)
+    stage = TaskStage(goal=GOAL)
+    await run(server, stage)
+    report = stage.state.report
+    assert report is not None
+    assert not holds_raw_data(report.text)
+    limits = [item for block in report.blocks if isinstance(block, LimitsBlock) for item in block.items]
+    assert limits == ["The report of the language model could not be used; this is what the steps found."]

@@ -90,6 +90,8 @@ class FakeGateway:
     policies: list[dict[str, Any]] = field(
         default_factory=lambda: [{"policy": {"version": 0, "rules": [], "egress": [], "approval_seconds": 604800.0}}]
     )
+    reports: dict[str, bytes] = field(default_factory=dict)
+    """The report of every task, by its form; a form that is not there is of a task that goes on."""
     down: tuple[str, ...] = ()
     problem: dict[str, Any] | None = None
     """The problem that turns end with instead of a reply."""
@@ -125,6 +127,7 @@ class FakeGateway:
             Route("/api/v1/approval-grants/{id}", self._revoke_grant, methods=["DELETE"]),
             Route("/api/v1/action-policy", self._policy, methods=["GET", "PUT"]),
             Route("/api/v1/action-policy/versions", self._policy_versions),
+            Route("/api/v1/tasks/{id}/report", self._report),
             Route("/api/v1/media", self._media, methods=["POST"]),
             Route("/api/v1/tools", self._tools),
             Route("/api/v1/tools/{name}", self._tool, methods=["POST"]),
@@ -323,6 +326,10 @@ class FakeGateway:
     async def _trace(self, request: Request) -> Response:
         turn = request.path_params["id"]
         return JSONResponse({"turn_id": turn, "trace_id": "a" * 32, "spans": SPANS, "missing": ["media"]})
+
+    async def _report(self, request: Request) -> Response:
+        made = self.reports.get(request.query_params["format"])
+        return Response(made) if made is not None else problem(409, "task.not_ended", "the task is running")()
 
     async def _media(self, request: Request) -> Response:
         async with request.form() as form:

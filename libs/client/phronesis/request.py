@@ -42,6 +42,8 @@ class Request(Generic[T]):
     """Seconds the server may take to answer."""
     answers: frozenset[int] = frozenset()
     """Statuses besides 2xx whose body is an answer and no problem."""
+    is_file: bool = False
+    """Whether the answer is a file: `parse` is given its bytes."""
 
     @property
     def repeatable(self) -> bool:
@@ -72,6 +74,8 @@ class Request(Generic[T]):
         """
         if not response.is_success and response.status_code not in self.answers:
             raise parse_problem(response)
+        if self.is_file:
+            return self.parse(response.content)
         try:
             return self.parse(response.json() if response.content else None)
         except (ValueError, ValidationError, KeyError, TypeError) as exc:

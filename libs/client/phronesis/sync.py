@@ -137,6 +137,7 @@ class Tasks(_Resource):
     list = _calls(turns.list_tasks)
     cancel = _calls(turns.cancel_task)
     answer = _calls(turns.answer_task)
+    report = _calls(turns.get_report)
     set_outcome = _calls(turns.set_task_outcome)
 
 

@@ -6,10 +6,10 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from .answers import Visualization
-from .errors import Conflict, ServiceError
+from .errors import Conflict, NotFound, ServiceError
 from .messages import Message, Nothing, Rpc
 from .orchestrator import Problem, ScheduledRun, TaskBudget, TaskOrder, TurnStatus, Usage
 from .tools import Effect
@@ -17,6 +17,7 @@ from .tools import Effect
 __all__ = [
     "DEFAULT_AGENT",
     "MAX_BLOCKS",
+    "MAX_BLOCK_TEXT",
     "MAX_COLUMNS",
     "MAX_COMMENT",
     "MAX_FOUND",
@@ -50,11 +51,13 @@ __all__ = [
     "ListSchedules",
     "ListTasks",
     "NoPlan",
+    "NoReport",
     "NoResult",
     "NotWaiting",
     "PersonAnswered",
     "PlannedCall",
     "ReportBlock",
+    "ReportTooLong",
     "Schedule",
     "ScheduleRef",
     "ScheduledRun",
@@ -90,6 +93,8 @@ MAX_GOAL = 4_000
 """Characters of a task's goal."""
 MAX_BLOCKS = 200
 """Blocks of a report."""
+MAX_BLOCK_TEXT = 20_000
+"""Characters of one block of text."""
 MAX_COLUMNS = 30
 """Columns of a report's table."""
 MAX_TABLE_ROWS = 10_000
@@ -117,7 +122,7 @@ class TaskCancelled(ServiceError):
 
 
 class TaskNotEnded(Conflict):
-    """The task has not ended: nobody can say yet what came of it."""
+    """The task goes on: what is asked for is there once it has ended."""
 
     code = "task.not_ended"
 
@@ -126,6 +131,18 @@ class NoResult(Conflict):
     """The task ended without a report: there is nothing to accept."""
 
     code = "task.no_result"
+
+
+class NoReport(NotFound):
+    """The task ended without a report."""
+
+    code = "task.no_report"
+
+
+class ReportTooLong(Conflict):
+    """The report has more pages than a PDF may have; as an HTML page or Markdown it is whole."""
+
+    code = "task.report_too_long"
 
 
 class SubmitTask(Message):
@@ -176,7 +193,17 @@ Cell = str | int | float | bool | None
 """One value of a table or figure; absent where it is not known."""
 
 
-class HeadingBlock(Message):
+def _require_kind(schema: dict[str, Any]) -> None:
+    schema["required"] = ["kind", *schema.get("required", ())]
+
+
+class _Block(Message):
+    """One part of a report. Whoever reads blocks tells them apart by their `kind`, so that it always stands there."""
+
+    model_config = ConfigDict(json_schema_extra=_require_kind)
+
+
+class HeadingBlock(_Block):
     """Begins a section of a report."""
 
     kind: Literal["heading"] = "heading"
@@ -187,12 +214,12 @@ class HeadingBlock(Message):
     """How deep the section lies; the report's own title is above level 1."""
 
 
-class TextBlock(Message):
+class TextBlock(_Block):
     """Paragraphs of a report."""
 
     kind: Literal["text"] = "text"
     """Which block it is."""
-    text: str = Field(min_length=1, max_length=20_000)
+    text: str = Field(min_length=1, max_length=MAX_BLOCK_TEXT)
     """Markdown without headings and tables."""
 
 
@@ -209,7 +236,7 @@ class FigureRow(Message):
     """What has to be known of it, such as how many things it was counted from."""
 
 
-class FiguresBlock(Message):
+class FiguresBlock(_Block):
     """The figures of a section."""
 
     kind: Literal["figures"] = "figures"
@@ -218,7 +245,7 @@ class FiguresBlock(Message):
     """The figures, the most important first."""
 
 
-class TableBlock(Message):
+class TableBlock(_Block):
     """A table of a report."""
 
     kind: Literal["table"] = "table"
@@ -231,7 +258,7 @@ class TableBlock(Message):
     """The rows, each with one value for each column."""
 
 
-class ChartBlock(Message):
+class ChartBlock(_Block):
     """A chart of a report."""
 
     kind: Literal["chart"] = "chart"
@@ -251,7 +278,7 @@ class SourceRow(Message):
     """What it is, for example a tool that was read, a document or a node's type."""
 
 
-class SourcesBlock(Message):
+class SourcesBlock(_Block):
     """What a report rests on."""
 
     kind: Literal["sources"] = "sources"
@@ -260,7 +287,7 @@ class SourcesBlock(Message):
     """The sources, in the order in which they were read."""
 
 
-class LimitsBlock(Message):
+class LimitsBlock(_Block):
     """What a report does not say, or does not say for sure."""
 
     kind: Literal["limits"] = "limits"

@@ -21,8 +21,7 @@ from . import console, openai
 from .auth.authentication import Authenticator, OpenStreams, RateLimiter
 from .auth.handlers import BusKeys, bus_keys_router, keys_router
 from .auth.keyring import Keyring
-from .auth.keys import USER
-from .auth.ports import KeyStore
+from .auth.keys import USER, KeyStore
 from .auth.tickets import Tickets
 from .auth.tokens import IssuerKeys, TokenVerifier
 from .auth.users import Keeper, PostgresUsers, users_router

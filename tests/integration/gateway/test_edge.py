@@ -230,6 +230,7 @@ async def test_the_description_of_the_api_names_every_route_and_no_422(api: Runn
         "/api/v1/strategies",
         "/api/v1/strategies/effect",
         "/api/v1/strategies/{id}",
+        "/api/v1/tasks/{id}/report",
         "/api/v1/usage",
         "/api/v1/limits",
         "/api/v1/memory",

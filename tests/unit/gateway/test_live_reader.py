@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from phronesis_contracts.orchestrator import TurnProgress
-from phronesis_gateway.turns.live import LiveReader
+from phronesis_gateway.turns.events import LiveReader
 
 
 def live(text: str, offset: int, attempt: int = 1) -> TurnProgress:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from uuid import uuid4
 
 from phronesis_contracts import TimedOut, TooLarge
@@ -326,6 +326,30 @@ def submit_task(
 def get_task(task_id: str) -> Request[Task]:
     """How far a task is, with its report once there is one."""
     return Request("GET", f"/api/v1/tasks/{path_segment(task_id, 'task_id')}", Task.model_validate, reads=True)
+
+
+REPORT_TIMEOUT = 60.0
+"""Seconds that a report may take as a file: a PDF is set on the way."""
+
+
+def get_report(task_id: str, format: Literal["markdown", "html", "pdf"] = "markdown") -> Request[bytes]:
+    """A task's report as a file.
+
+    Args:
+        task_id: the task.
+        format: `markdown`, `html` for one page that needs nothing else, or `pdf`.
+
+    Returns:
+        The file's bytes; Markdown and HTML are in UTF-8.
+
+    Raises:
+        TaskNotEnded: the task goes on.
+        NoReport: it ended without a report.
+        ReportTooLong: as a PDF it would have too many pages.
+        ServiceError: the task is not the caller's, or the file could not be made.
+    """
+    path = f"/api/v1/tasks/{path_segment(task_id, 'task_id')}/report"
+    return Request("GET", path, bytes, params={"format": format}, reads=True, is_file=True, timeout=REPORT_TIMEOUT)
 
 
 def list_tasks(status: TurnStatus | None = None, limit: int = 20) -> Request[tuple[Task, ...]]:

@@ -1,10 +1,13 @@
-"""`phronesis task`, `tasks`, `schedules` and `strategies`: hand a task in, follow and judge it, and let it come again."""
+"""`phronesis task`, `tasks`, `schedules`, `strategies`: hand in, follow, answer, judge, read, and let come again."""
 
 from __future__ import annotations
 
+import sys
 import time
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
     from ..models import TurnEvent
     from ..sync import Client
 
-app = Commands(help="Your background tasks: list, show, watch, cancel, accept, reject.")
+app = Commands(help="Your background tasks: list, show, watch, cancel, accept, reject, and their reports as files.")
 
 Id = Annotated[str, typer.Argument(help="Id of a task.")]
 Comment = Annotated[str, typer.Option("--comment", help="Why, up to 1,000 characters.")]
@@ -48,6 +51,50 @@ def show(stack: Stack, task: Id) -> None:
     """How far a task is, and its report."""
     with stack.client() as client:
         stack.show(client.tasks.get(task), _print)
+
+
+class Form(StrEnum):
+    """The forms of a report."""
+
+    MARKDOWN = "markdown"
+    HTML = "html"
+    PDF = "pdf"
+
+
+_ENDINGS = {".md": Form.MARKDOWN, ".html": Form.HTML, ".htm": Form.HTML, ".pdf": Form.PDF}
+
+
+@app.stack_command(json=False)
+def report(
+    stack: Stack,
+    task: Id,
+    form: Annotated[
+        Form | None, typer.Option("--format", help="What to make of it [default: by the file's ending, else markdown].")
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="File to write, `-` for stdout; without it it is shown.", metavar="FILE"),
+    ] = None,
+) -> None:
+    """The report of a task that has ended: shown, or written to a file as Markdown, an HTML page or a PDF.
+
+    phronesis tasks report ID --format pdf --output report.pdf
+    """
+    chosen = form or (_ENDINGS.get(file.suffix.lower()) if file else None) or Form.MARKDOWN
+    if file is None and chosen is Form.PDF:
+        raise typer.BadParameter("a PDF is not shown in a terminal: name a file, or - for stdout", param_hint="--output")
+    with stack.client() as client:
+        made = client.tasks.report(task, chosen.value)
+    if file is None:
+        _show_markdown(made.decode()) if chosen is Form.MARKDOWN else output.out(made.decode())
+    elif str(file) == "-":
+        sys.stdout.buffer.write(made)
+    else:
+        try:
+            file.write_bytes(made)
+        except OSError as error:
+            raise typer.BadParameter(f"{file} cannot be written: {error.strerror}", param_hint="--output") from error
+        output.note(f"wrote {file} ({len(made):,} bytes)")
 
 
 @app.stack_command()
@@ -108,7 +155,9 @@ def _budget(seconds: float | None, tokens: int | None, usd: float | None, calls:
 def task(
     stack: Stack,
     text: Annotated[str, typer.Argument(help="The goal.")],
-    wait: Annotated[bool, typer.Option("--wait", help="Wait until it has ended, and print its report.")] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait/--no-wait", help="Show the plan and what each step finds, then the report; or print the id.")
+    ] = True,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and its calls, and do nothing.")] = False,
     at: Annotated[str | None, typer.Option("--at", help="Start it at these times, and not now.", metavar="CRON")] = None,
     time_zone: Zone = None,
@@ -118,13 +167,17 @@ def task(
     usd: Usd = None,
     calls: Calls = None,
 ) -> None:
-    """Work on a goal in the background, now or at the times of a cron expression."""
+    """Work on a goal in the background, and show how it goes; or let it come again at the times of a cron expression.
+
+    Ctrl-C ends the watching alone: the task goes on. `phronesis tasks report ID --format pdf --output FILE` gives the report as
+    a file.
+    """
     from phronesis_contracts.tasks import DEFAULT_AGENT
 
     budget = _budget(seconds, tokens, usd, calls)
     if at is not None:
-        if wait or dry_run:
-            raise typer.BadParameter("with --at nothing is started now", param_hint="--dry-run" if dry_run else "--wait")
+        if dry_run:
+            raise typer.BadParameter("with --at nothing is started now", param_hint="--dry-run")
         return add_schedule(stack, text, at, time_zone, False, agent, seconds, tokens, usd, calls)
     if time_zone is not None:
         raise typer.BadParameter("it says what the times of --at are meant in", param_hint="--time-zone")
@@ -176,13 +229,15 @@ def _line(event: TurnEvent) -> str:
     detail = event.data.get("detail", {})
     match event.data.get("phase"):
         case "plan":
-            return f"plan: {len(detail.get('steps', ()))} steps in {detail.get('waves')} waves"
+            steps = [f"  {step}" for step in detail.get("steps", ())]
+            return "\n".join([f"plan: {len(steps)} steps in {detail.get('waves')} waves", *steps])
         case "wave_started":
             return f"wave {detail.get('wave')}: {', '.join(detail.get('steps', ()))}"
         case "step_finished":
-            return f"  {detail.get('step')}: {detail.get('state')}"
+            return _step_line(detail)
         case "plan_adjusted":
-            return f"plan adjusted: {len(detail.get('steps', ()))} steps are left"
+            steps = [f"  {step}" for step in detail.get("steps", ())]
+            return "\n".join([f"plan adjusted: {len(steps)} steps are left", *steps])
     if event.kind == "waiting" and detail.get("for") == "date":
         return f"waiting until {detail.get('until')}"
     if event.kind == "waiting" and detail.get("for") == "person":
@@ -193,13 +248,58 @@ def _line(event: TurnEvent) -> str:
     return ""
 
 
+_MARKS = {"done": "✓", "failed": "✗"}
+"""Before a step's line; one that was not made has a dash."""
+
+
+def _step_line(detail: dict[str, Any]) -> str:
+    """What a step found, or why it found nothing."""
+    state = detail.get("state", "")
+    said = detail.get("found") or ("done" if state == "done" else f"{state} ({detail.get('code')})")
+    name = detail.get("description") or detail.get("step")
+    return f"  {_MARKS.get(state, '-')} {output.cut(str(name), 80)}: {said} ({(detail.get('ms') or 0) / 1000:.1f} s)"
+
+
 def _finish(stack: Stack, task: Task) -> None:
-    stack.show(task, _print)
-    if task.progress.report is None and not (task.dry_run and task.status == "completed"):
+    """The report of a task that has ended, or how it ended without one."""
+    stack.show(task, _print if task.dry_run else _print_end)
+    if task.dry_run and task.status == "completed":
+        return
+    if task.progress.report is None:
         raise typer.Exit(1)
     if task.progress.verified is None:
         id = task.task_id
         output.note(f"is this what you asked for? phronesis tasks accept {id}, or: phronesis tasks reject {id}")
+
+
+def _print_end(task: Task) -> None:
+    report = task.progress.report
+    if report is None:
+        _print(task)
+        return
+    _show_markdown(f"# {report.title}\n\n{report.text}")
+    score = f"; score {task.progress.score:.2f}" if task.progress.score is not None else ""
+    stopped = f"; stopped: {task.progress.stopped.detail}" if task.progress.stopped else ""
+    output.note(
+        f"\n[reasoner: {report.reasoner}{score}{stopped}; document {report.document_id or 'not saved'}; task {task.task_id}]"
+    )
+    output.note(f"as a file: phronesis tasks report {task.task_id} --format pdf --output report.pdf")
+
+
+def _show_markdown(text: str) -> None:
+    """Print Markdown: set for reading in a terminal, as it is elsewhere."""
+    if not sys.stdout.isatty():
+        output.out(text)
+        return
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    console = Console(highlight=False)
+    console.print(Markdown(output.clean(text), hyperlinks=False), width=min(console.width, _WIDEST))
+
+
+_WIDEST = 110
+"""Columns of a terminal that a report takes."""
 
 
 def _print(task: Task) -> None:
@@ -209,7 +309,8 @@ def _print(task: Task) -> None:
     output.out(f"steps     {len(progress.steps)} in {progress.waves} waves{', replanned' if progress.adjusted else ''}")
     calls = {call.step: call for call in progress.calls}
     for step in progress.steps:
-        output.out(f"  {step.wave}. {step.state:<8} {step.description}{f' ({step.code})' if step.code else ''}")
+        found = step.found or (step.code and f"({step.code})") or ""
+        output.out(f"  {step.wave}. {step.state:<8} {step.description}{f': {found}' if found else ''}")
         if call := calls.get(step.id):
             _print_call(call)
     if task.schedule:
@@ -237,7 +338,7 @@ def _print(task: Task) -> None:
         output.out(f"reasoner  {report.reasoner}")
         output.out(f"document  {report.document_id or 'not saved'}")
         output.out()
-        output.out(f"# {report.title}\n\n{report.text}")
+        _show_markdown(f"# {report.title}\n\n{report.text}")
 
 
 _APPROVALS = {"yes": "you would be asked", "maybe": "you may be asked", "refused": "it would be refused"}

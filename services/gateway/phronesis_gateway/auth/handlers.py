@@ -25,6 +25,7 @@ from .keyring import Keyring
 from .keys import (
     PREFIX_LENGTH,
     Key,
+    KeyStore,
     hash_secret,
     narrow_reader,
     new_secret,
@@ -34,7 +35,6 @@ from .keys import (
     require_owner,
     visible_tenant,
 )
-from .ports import KeyStore
 
 log = logging.getLogger(__name__)
 

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 from phronesis_contracts import Forbidden, Principal, Unauthorized, Unavailable
 
-from .keys import USER, Key, act_for, hash_secret, is_secret
-from .ports import KeyStore
+from .keys import USER, Key, KeyStore, act_for, hash_secret, is_secret
 
 log = logging.getLogger(__name__)
 

@@ -19,8 +19,7 @@ from phronesis_contracts.principal import ADMINISTRATORS, ELEVATED, find_old_rol
 from phronesis_contracts.service import AUDITED, KEY_REVOKED, KeyRevoked
 from phronesis_postgres import EVERY_TENANT, Connection, Database, reach_of, write_news
 
-from .keys import ACT_FOR_USERS, OPERATOR, PREFIX_LENGTH, Key, hash_secret, is_secret, narrow_reader
-from .ports import KeyStore
+from .keys import ACT_FOR_USERS, OPERATOR, PREFIX_LENGTH, Key, KeyStore, hash_secret, is_secret, narrow_reader
 
 _COLUMNS = (
     'id, tenant, "user", role, access, agents, department, ministry, scopes, prefix, created_at, revoked_at, bus, expires_at'

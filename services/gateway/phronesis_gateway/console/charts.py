@@ -1,14 +1,16 @@
 """Charts.
 
-Each drawable type of the closed set becomes a figure of Plotly, as plain data; every text is escaped for it. Nothing here
-knows a page.
+Each drawable type of the closed set becomes a figure of Plotly, as plain data, and for paper a drawing; every text is escaped
+for it. Nothing here knows a page.
 """
 
 from __future__ import annotations
 
 import html
 import math
+import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from phronesis_contracts.answers import Visualization, VisualizationType
@@ -231,3 +233,274 @@ def _named_axis(name: str) -> Figure:
 def _counted_axis(name: str, places: Sequence[int | float | None]) -> Figure:
     years = all(place in _YEARS for place in places)
     return {**_axis(name), "type": "linear"} | ({"tickformat": "d", "dtick": 1} if years and len(places) <= 30 else {})
+
+
+_COLOURS = ("#1f4e79", "#c55a11", "#548235", "#7b3f8c", "#a67c00", "#00798c", "#8c1c13", "#5f6368")
+"""Told apart by most eyes, and dark enough for thin lines on paper."""
+_WIDTH, _HEIGHT = 640, 320
+_LEFT, _RIGHT, _TOP, _BOTTOM = 72, 24, 16, 52
+_LETTER = 5.6
+"""Width of a letter of a label, about, in the drawing's units."""
+_MOST_LABELS = 40
+_MOST_SLICES = 12
+_FIGURES_SHOWN = 16
+"""Bars at most for each of them to have its figure over it."""
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+
+
+def draw_svg(shown: Visualization) -> str:
+    """A chart as one SVG element that stands alone: no script, no style, no address, its texts escaped.
+
+    Raises:
+        NotDrawable: as `build_figure`, or its figures are too far apart for an axis.
+    """
+    figure = build_figure(shown)
+    kind = figure["data"][0]["type"]
+    inside = {"pie": _draw_pie, "scatterpolar": _draw_radar}.get(kind, _draw_axes)(figure)
+    title = html.escape(" ".join(shown.title.split()))
+    drawn = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}"'
+        f' role="img" aria-label="{title}" font-family="Libertinus Serif, DejaVu Sans, sans-serif" font-size="11" fill="#222">'
+        f"<title>{title}</title>{inside}</svg>"
+    )
+    return _UNPRINTABLE.sub("", drawn)
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """Where the figures of an axis lie between two places of the drawing."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    step: float
+    whole: bool = False
+    """Whether it counts years, which have no thousands set apart."""
+
+    def at(self, value: float) -> float:
+        return self.start + (value - self.low) / (self.high - self.low) * (self.end - self.start)
+
+    def ticks(self) -> list[tuple[float, str]]:
+        count = min(40, round((self.high - self.low) / self.step) + 1)
+        return [(value, self._text(value)) for value in (self.low + at * self.step for at in range(count))]
+
+    def _text(self, value: float) -> str:
+        if self.whole:
+            return f"{value:.0f}"
+        if max(abs(self.low), abs(self.high)) >= 1e9 or self.step < 1e-4:
+            return f"{value:.4g}"
+        return f"{value:,.{max(0, -math.floor(math.log10(self.step)))}f}"
+
+
+def _scale(
+    values: Sequence[int | float | None], start: float, end: float, *, zero: bool, whole: bool = False, wide: bool = False
+) -> _Scale:
+    there = [float(value) for value in values if value is not None]
+    low, high = min([*there, *([0.0] if zero else [])]), max([*there, *([0.0] if zero else [])])
+    if not math.isfinite(high - low) or high - low < max(abs(low), abs(high), 1e-300) * 1e-9:
+        low, high = low - max(1.0, abs(low) / 10), high + max(1.0, abs(high) / 10)
+    if not math.isfinite(high - low):
+        raise NotDrawable("its figures are too far apart for an axis")
+    if whole and high - low <= 20:
+        return _Scale(math.floor(low), math.ceil(high), start, end, 1.0, True)
+    rough = (high - low) / 5
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * size for size in (1, 2, 5, 10) if power * size >= rough * 0.999)
+    low, high = math.floor(low / step) * step, math.ceil(high / step) * step
+    if not math.isfinite(high - low):
+        raise NotDrawable("its figures are too far apart for an axis")
+    return _Scale(low - wide * step, high + wide * step, start, end, step, whole)
+
+
+def _text(x: float, y: float, text: str, anchor: str = "middle", more: str = "") -> str:
+    """A text that is escaped already."""
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{more}>{text}</text>'
+
+
+def _short(label: str, letters: int) -> str:
+    """An escaped label of at most so many letters."""
+    plain = html.unescape(label)
+    return label if len(plain) <= letters else f"{html.escape(plain[: max(1, letters - 1)], quote=False)}…"
+
+
+def _draw_axes(figure: Figure) -> str:
+    """Bars, lines and points over an axis of categories or of numbers."""
+    traces, layout = figure["data"], figure["layout"]
+    bars = [trace for trace in traces if trace["type"] == "bar"]
+    second, wide = "yaxis2" in layout, "marker" in traces[0]
+    right, named = _WIDTH - (_LEFT if second else _RIGHT), layout["xaxis"].get("type") == "category"
+    categories: list[str] = traces[0]["x"] if named else []
+    slanted = named and any(len(html.unescape(one)) * _LETTER > (right - _LEFT) / max(1, len(categories)) for one in categories)
+    bottom = _HEIGHT - _BOTTOM - (44 if slanted else 0)
+    top = _TOP + (18 if len(traces) > 1 else 0)
+    scales = {
+        axis: _scale(
+            [y for trace in traces if trace.get("yaxis", "y") == axis for y in trace["y"]],
+            bottom,
+            top,
+            zero=bool(bars),
+            wide=wide,
+        )
+        for axis in (("y", "y2") if second else ("y",))
+    }
+    parts = [_draw_scale(scales["y"], layout["yaxis"], right), _draw_legend(traces) if len(traces) > 1 else ""]
+    if second:
+        parts.append(_draw_second(scales["y2"], layout["yaxis2"], right))
+    if named:
+        width = (right - _LEFT) / max(1, len(categories))
+        places: list[float | None] = [_LEFT + width * (at + 0.5) for at in range(len(categories))]
+        parts.append(_draw_labels(categories, places, width, bottom, slanted=slanted))
+    else:
+        counted = layout["xaxis"].get("tickformat") == "d"
+        across = _scale(traces[0]["x"], _LEFT + 8, right - 8, zero=False, whole=counted, wide=wide)
+        places = [None if x is None else across.at(float(x)) for x in traces[0]["x"]]
+        width = 0.0
+        parts += [_text(across.at(value), bottom + 15, said) for value, said in across.ticks()]
+    title = _short(layout["xaxis"]["title"]["text"], 80)
+    parts.append(_text((_LEFT + right) / 2, _HEIGHT - 8, title, more=' font-style="italic"'))
+    for at, trace in enumerate(traces):
+        scale, colour = scales[trace.get("yaxis", "y")], _COLOURS[at % len(_COLOURS)]
+        heights = [None if y is None else scale.at(float(y)) for y in trace["y"]]
+        if trace["type"] == "bar":
+            parts.append(_draw_bars(places, heights, trace["y"], scale.at(0.0), width, colour))
+        else:
+            parts.append(_draw_points(trace, places, heights, colour))
+    return "".join(parts)
+
+
+def _draw_scale(scale: _Scale, axis: Figure, right: float) -> str:
+    lines = []
+    for value, said in scale.ticks():
+        y = f"{scale.at(value):.1f}"
+        lines.append(f'<line x1="{_LEFT}" y1="{y}" x2="{right}" y2="{y}" stroke="#ccc" stroke-width="0.6"/>')
+        lines.append(_text(_LEFT - 6, scale.at(value) + 4, said, "end"))
+    middle = (scale.start + scale.end) / 2
+    turned = f' font-style="italic" transform="rotate(-90 14 {middle:.1f})"'
+    return "".join(lines) + _text(14, middle, _short(axis["title"]["text"], 42), more=turned)
+
+
+def _draw_second(scale: _Scale, axis: Figure, right: float) -> str:
+    middle, edge = (scale.start + scale.end) / 2, _WIDTH - 12
+    turned = f' font-style="italic" transform="rotate(90 {edge} {middle:.1f})"'
+    ticks = "".join(_text(right + 6, scale.at(value) + 4, said, "start") for value, said in scale.ticks())
+    return ticks + _text(edge, middle, _short(axis["title"]["text"], 42), more=turned)
+
+
+def _draw_labels(labels_: list[str], places: Sequence[float | None], width: float, bottom: float, *, slanted: bool) -> str:
+    every = math.ceil(len(labels_) / _MOST_LABELS)
+    drawn = []
+    for x, label in list(zip(places, labels_, strict=True))[::every]:
+        assert x is not None
+        if slanted:
+            drawn.append(
+                _text(x, bottom + 12, _short(label, 14), "end", f' font-size="9" transform="rotate(-40 {x:.1f} {bottom + 12})"')
+            )
+        else:
+            drawn.append(_text(x, bottom + 15, label))
+    return "".join(drawn)
+
+
+def _draw_legend(traces: Sequence[Figure]) -> str:
+    drawn, x = [], float(_LEFT)
+    for at, trace in enumerate(traces):
+        name = _short(str(trace.get("name", "")), 28)
+        if x + len(name) * _LETTER + 20 > _WIDTH:
+            break
+        drawn.append(f'<rect x="{x:.1f}" y="6" width="10" height="10" fill="{_COLOURS[at % len(_COLOURS)]}"/>')
+        drawn.append(_text(x + 14, 15, name, "start"))
+        x += 30 + len(html.unescape(name)) * _LETTER
+    return "".join(drawn)
+
+
+def _draw_bars(
+    places: Sequence[float | None],
+    heights: Sequence[float | None],
+    values: Sequence[int | float | None],
+    base: float,
+    width: float,
+    colour: str,
+) -> str:
+    drawn = []
+    for x, y, value in zip(places, heights, values, strict=True):
+        if x is None or y is None or value is None:
+            continue
+        top, size = min(y, base), abs(y - base)
+        drawn.append(
+            f'<rect x="{x - width * 0.35:.1f}" y="{top:.1f}" width="{width * 0.7:.1f}" height="{size:.1f}" fill="{colour}"/>'
+        )
+        if len(values) <= _FIGURES_SHOWN:
+            said = f"{value:,.4g}" if isinstance(value, float) or abs(value) >= 1e9 else f"{value:,}"
+            drawn.append(_text(x, top - 3 if value >= 0 else y + 10, said, more=' font-size="9"'))
+    return "".join(drawn)
+
+
+def _draw_points(trace: Figure, places: Sequence[float | None], heights: Sequence[float | None], colour: str) -> str:
+    marker, drawn, run = trace.get("marker", {}), list[str](), list[str]()
+    sizes = marker.get("size")
+    for at, (x, y) in enumerate([*zip(places, heights, strict=True), (None, None)]):
+        if x is not None and y is not None:
+            radius = 3.0 if sizes is None else max(3.0, math.sqrt(sizes[at]) / math.sqrt(marker["sizeref"]) / math.sqrt(2))
+            clear = ' fill-opacity="0.6"' if sizes is not None else ""
+            drawn.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="{colour}"{clear}/>')
+            run.append(f"{x:.1f},{y:.1f}")
+        else:
+            if len(run) > 1 and "lines" in trace["mode"]:
+                drawn.append(f'<polyline points="{" ".join(run)}" fill="none" stroke="{colour}" stroke-width="2"/>')
+            run = []
+    return "".join(drawn)
+
+
+def _draw_pie(figure: Figure) -> str:
+    [trace] = figure["data"]
+    greatest = max(value for value in trace["values"] if value is not None)
+    shares = [(label, (value or 0) / greatest) for label, value in zip(trace["labels"], trace["values"], strict=True)]
+    whole = sum(share for _, share in shares)
+    if len(shares) > _MOST_SLICES:
+        rest = sum(share for _, share in shares[_MOST_SLICES - 1 :])
+        shares = [*shares[: _MOST_SLICES - 1], (f"{len(shares) - _MOST_SLICES + 1} others", rest)]
+    x, y, radius, turn, drawn = 170.0, _HEIGHT / 2, 130.0, -math.pi / 2, list[str]()
+    for at, (label, share) in enumerate(shares):
+        part, colour = share / whole, _COLOURS[at % len(_COLOURS)]
+        clear = f' fill-opacity="{1 - 0.35 * (at // len(_COLOURS)):.2f}" stroke="#fff"'
+        if part > 0.9999:
+            drawn.append(f'<circle cx="{x}" cy="{y}" r="{radius}" fill="{colour}"{clear}/>')
+        elif part > 0:
+            end = turn + part * 2 * math.pi
+            one, other = ((x + radius * math.cos(angle), y + radius * math.sin(angle)) for angle in (turn, end))
+            drawn.append(
+                f'<path d="M{x},{y} L{one[0]:.2f},{one[1]:.2f} A{radius},{radius} 0 {int(part > 0.5)} 1'
+                f' {other[0]:.2f},{other[1]:.2f} Z" fill="{colour}"{clear}/>'
+            )
+            turn = end
+        row = 30 + at * 22
+        drawn.append(f'<rect x="340" y="{row}" width="11" height="11" fill="{colour}"{clear}/>')
+        drawn.append(_text(357, row + 10, f"{_short(label, 36)}: {part:.1%}", "start"))
+    return "".join(drawn)
+
+
+def _draw_radar(figure: Figure) -> str:
+    traces = figure["data"]
+    values = [value for trace in traces for value in trace["r"]]
+    x, y, radius = _WIDTH / 2, _HEIGHT / 2 + 10, 115.0
+    scale, around = _scale(values, 0.0, radius, zero=True), traces[0]["theta"][:-1]
+
+    def place(at: int, distance: float) -> tuple[float, float]:
+        angle = 2 * math.pi * at / len(around) - math.pi / 2
+        return x + distance * math.cos(angle), y + distance * math.sin(angle)
+
+    drawn = [f'<circle cx="{x}" cy="{y}" r="{scale.at(value):.1f}" fill="none" stroke="#ddd"/>' for value, _ in scale.ticks()]
+    for at, name in enumerate(around[:_MOST_LABELS]):
+        (x2, y2), (away, down) = place(at, radius), place(at, radius + 12)
+        anchor = "middle" if abs(away - x) < 5 else "start" if away > x else "end"
+        drawn.append(f'<line x1="{x}" y1="{y}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="#ddd"/>')
+        drawn.append(_text(away, down + 4, _short(name, 24), anchor))
+    drawn += [
+        _text(x + 4, y - scale.at(value) - 2, said, "start", ' font-size="8" fill="#666"') for value, said in scale.ticks()
+    ]
+    for at, trace in enumerate(traces):
+        colour = _COLOURS[at % len(_COLOURS)]
+        there = [place(spoke, scale.at(float(value))) for spoke, value in enumerate(trace["r"][:-1]) if value is not None]
+        points = " ".join(f"{px:.1f},{py:.1f}" for px, py in there)
+        drawn.append(f'<polygon points="{points}" fill="{colour}" fill-opacity="0.15" stroke="{colour}" stroke-width="1.5"/>')
+    return "".join(drawn) + _draw_legend(traces)

@@ -11,8 +11,7 @@ from pydantic_core import to_json
 from phronesis_contracts import ServiceError
 from phronesis_contracts.orchestrator import MAX_CLIENT_TOOLS, TOOL_NAME, AnswerForm, ClientRequest, Reply, Turn
 
-from ..turns.events import CHUNK
-from ..turns.live import LiveReader
+from ..turns.events import CHUNK, LiveReader
 from .errors import Envelope, Extra, extra_of, fault_of, usage_of
 from .questions import PERSON, ChatMessage, Function, FunctionCalled, JsonObject, Question, SchemaForm, ToolCall
 

@@ -20,8 +20,7 @@ from ..auth.authentication import Authenticator, Caller, IdempotencyKey, OpenStr
 from ..auth.keys import WRITE
 from ..http.responses import ID_FORM, json_response, refusals, route_responses
 from ..http.uploads import UploadReceiver
-from ..turns.events import HEARTBEAT, EventStream
-from ..turns.live import KINDS, LiveReader
+from ..turns.events import HEARTBEAT, KINDS, EventStream, LiveReader
 from ..turns.submission import SubmittedTurn, TurnService
 from .completions import (
     ChatAsked,

@@ -70,7 +70,9 @@ from ..auth.tickets import Tickets
 from ..http.requests import AcceptedTurn, Given, MessageGiven, ReplayGiven
 from ..http.responses import ID_FORM, PROBLEMS, error_response, json_response, refusals, route_responses, turn_problem_response
 from .events import Analysed, Events, EventStream, analysis_with_turn, parse_last_event_id
+from .reports import MEDIA_TYPES, ReportFormat, chosen_format, report_response
 from .submission import SubmittedTurn, TraceCollector, TurnRefused, TurnService, TurnTrace
+from .typesetting import Typesetter
 
 TurnId = Annotated[str, Path(description="The turn's id."), ID_FORM]
 MESSAGES = "/api/v1/conversations/messages"
@@ -350,6 +352,11 @@ _TASK_EVENTS: dict[int | str, dict[str, Any]] = {
 }
 
 
+_REPORTS: dict[int | str, dict[str, Any]] = {
+    200: {"description": "The report as a file.", "content": {media: {} for media in MEDIA_TYPES.values()}}
+}
+
+
 class TaskGiven(Given):
     """A goal to work on in the background, and what may be used for it."""
 
@@ -383,6 +390,7 @@ def tasks_router(
     authenticator: Authenticator, bus: Bus, turns: TurnService, watch: Watch[TurnProgress], streams: OpenStreams, seconds: float
 ) -> APIRouter:
     """The routes. `seconds`: how long a stream may be open."""
+    typesetter = Typesetter()
     routes = APIRouter(responses=PROBLEMS, tags=["tasks"])
     keyed_routes = APIRouter(route_class=authenticated_route(authenticator))
 
@@ -419,6 +427,23 @@ def tasks_router(
         Its plan with what became of each step, its score, and its report once it has ended.
         """
         return json_response(await ask(bus, who, TASK_GET, TaskRef(task_id=id)))
+
+    @keyed_routes.get(TASKS + "/{id}/report", response_class=Response, responses=_REPORTS | refusals(409))
+    async def get_report(
+        id: TaskId,
+        who: Caller,
+        format: Annotated[
+            ReportFormat | None, Query(description="The form; without it the one that `Accept` prefers, else Markdown.")
+        ] = None,
+        accept: Annotated[str, Header(max_length=1_024, description="Media types of the forms, the best by weight.")] = "",
+    ) -> Response:
+        """Get a task's report as a file.
+
+        As Markdown, as one HTML page that needs nothing else, or as a PDF. 409 while the task goes on, and for a PDF of more
+        than 200 pages; 404 for a task that ended without a report.
+        """
+        task = await ask(bus, who, TASK_GET, TaskRef(task_id=id))
+        return await report_response(who, task, format or chosen_format(accept), typesetter)
 
     @keyed_routes.delete(TASKS + "/{id}", responses=route_responses(Task) | refusals(409))
     async def cancel_task(id: TaskId, who: Caller) -> Response:

@@ -202,7 +202,7 @@ class ChatPlanner:
         return await self._decided("criticise", turn, result_lines(known), parse_criticism, written.text)
 
     async def write(self, turn: TurnContext, known: GoalKnowledge) -> Answer[WrittenReport]:
-        answer = await self._decided("task_report", turn, result_lines(known), parse_report)
+        answer = await self._decided("task_report", turn, result_lines(known), lambda said: parse_report(said, known.goal))
         if answer.value is None:
             return answer
         worked = {result.step.id for result in known.worked}

@@ -17,7 +17,7 @@ from phronesis_contracts.answers import DATA_MODES, Mode
 from phronesis_contracts.orchestrator import Directive
 
 from ..agents.cognition.thought import CONTENT_WRITER, Tier, parse_tier
-from ..tasks.ports import Criticism, Plan, Verdict, WrittenReport
+from ..tasks.ports import Criticism, Plan, Verdict, WrittenReport, holds_raw_data
 from .reasoner import (
     ChosenPlan,
     Classification,
@@ -488,8 +488,15 @@ def parse_criticism(said: str) -> Criticism | Fault:
     return _parse_with(Criticism, said)
 
 
-def parse_report(said: str) -> WrittenReport | Fault:
-    """The report; its charts are made by code alone, so a model gives none."""
+_ASKS_FOR_DATA = re.compile(r"\b(?:json|code|scripts?|configurations?)\b", re.I)
+
+
+def parse_report(said: str, goal: str = "") -> WrittenReport | Fault:
+    """The report; its charts are made by code alone, so a model gives none.
+
+    Args:
+        goal: what was asked for. Data as programs write it is a fault unless it asks for such.
+    """
     found = read_object(said)
     if isinstance(found, Fault):
         return found
@@ -498,6 +505,8 @@ def parse_report(said: str) -> WrittenReport | Fault:
         return make_fault(said, "text: a text that is not empty")
     if len(text) > MAX_REPLY:
         return make_fault(said, f"text: at most {MAX_REPLY} characters")
+    if holds_raw_data(text) and not _ASKS_FOR_DATA.search(goal):
+        return make_fault(said, "text: sentences, lists and Markdown tables for people; no JSON and no rows as they were read")
     return validate_answer(
         WrittenReport, _shorten_texts({name: found[name] for name in ("title", "text", "used") if name in found}), said
     )

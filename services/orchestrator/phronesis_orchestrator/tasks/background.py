@@ -456,7 +456,8 @@ class _TaskRun:
         steps = self._running.steps
         planner = self._planner if meter.model() is None else None
         with self._running.phase("task report"):
-            text = await write_report(steps, self._turn, planner, rules.report, done.known)
+            limits = _report_limits(done, self._running.degraded)
+            text = await write_report(steps, self._turn, planner, rules.report, done.known, limits)
             report = await save_report(self._caller, self._running.claim, text, self._name if planner else RULES.name)
         if report.document_id is None:
             self._running.degrade("document")
@@ -547,6 +548,13 @@ def describe_approach(goal: str, done: WavesResult, text: WrittenReport) -> Stra
     kind = f"{done.plan.kind}: " if done.plan.kind else ""
     avoid = "; ".join(f"{one.step.description} ({one.outcome.code})" for one in done.known.failed)
     return Strategy("", goal, f"{kind}{approach}"[:4_000], tools[:50], avoid[:4_000])
+
+
+def _report_limits(done: WavesResult, degraded: Sequence[str]) -> tuple[str, ...]:
+    """What a report has to say of its task beside the steps that failed."""
+    stopped = (f"The work ended early: {done.stopped.detail}.",) if done.stopped is not None else ()
+    left = (f"{step.description}: not done." for step in done.skipped if not step.optional)
+    return (*stopped, *left, *(f"This was made without a part of the platform: {part}." for part in degraded))
 
 
 def _report_text(report: TaskReport) -> str:

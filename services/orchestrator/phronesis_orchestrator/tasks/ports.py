@@ -1103,6 +1103,15 @@ class WrittenReport(Message):
         return self
 
 
+_RAW = re.compile(r"""[{\[]\s*[{]?\s*["'][^"'\n]{1,100}["']\s*:""")
+"""How an object begins that a program wrote: JSON, or a value of a language that writes alike."""
+
+
+def holds_raw_data(text: str) -> bool:
+    """Whether a text shows data as programs write it, in place of sentences or a table."""
+    return _RAW.search(text) is not None
+
+
 @runtime_checkable
 class Planner(Protocol):
     """A reasoner that can plan tasks, too. One that cannot leaves them to rules. Each call may raise `CallFailed`."""

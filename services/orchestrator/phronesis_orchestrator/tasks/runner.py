@@ -81,7 +81,7 @@ from .ports import (
     missing_needs,
     next_wave,
 )
-from .report import block_text, needed_lines
+from .report import block_text, describe_found, needed_lines
 
 
 class ProgressBoard:
@@ -115,7 +115,15 @@ class ProgressBoard:
     async def step(self, result: StepResult) -> None:
         ended = _ended_step(result)
         self._steps[result.step.id] = ended
-        await self._running.show("step_finished", step=ended.id, state=ended.state.value, ms=ended.ms, code=ended.code)
+        await self._running.show(
+            "step_finished",
+            step=ended.id,
+            description=ended.description,
+            state=ended.state.value,
+            ms=ended.ms,
+            code=ended.code,
+            found=ended.found,
+        )
 
     async def wave_ended(self, number: int) -> None:
         await self.update()
@@ -143,7 +151,8 @@ def _ended_step(result: StepResult) -> TaskStep:
     outcome = result.outcome
     skipped = outcome.code in SKIPS
     state = StepState.DONE if outcome.ok else StepState.SKIPPED if skipped else StepState.FAILED
-    return _planned_step(result.step).model_copy(update={"state": state, "code": outcome.code, "ms": result.ms})
+    found = describe_found(outcome)
+    return _planned_step(result.step).model_copy(update={"state": state, "code": outcome.code, "ms": result.ms, "found": found})
 
 
 def _no_wait(errors: Sequence[BaseException]) -> BaseException:
@@ -280,10 +289,21 @@ class _ReadingNeighbours:
 
 
 class _StepsOf(Steps):
-    """The journal of the model calls of one question: their names begin with that of its step."""
+    """The journal of one question: the names of what is made for it begin with that of its step."""
 
     def __init__(self, steps: Steps, name: str) -> None:
         self._steps, self._name = steps, name
+
+    async def called(
+        self,
+        name: str,
+        tool: str,
+        call: Callable[[], Awaitable[dict[str, Any]]],
+        *,
+        again: bool = True,
+        changes: bool = False,
+    ) -> dict[str, Any]:
+        return await self._steps.called(f"{self._name}.{name}", tool, call, again=again, changes=changes)
 
     async def made(
         self, name: str, model: type[Value], call: Callable[[], Awaitable[Answer[Value]]], *, label: str | None = None

@@ -16,6 +16,8 @@ from phronesis_orchestrator.tasks.ports import Criticism, Plan, Strategy, goal_s
 
 from .stage import BROKEN, KEEP, MemoryStrategies, ScriptedPlanner, TaskStage, never, plan, step
 
+SOURCES = "\n\n## Sources\n\n1. Do a (survey_twin, a)"
+
 
 def stage_with(score: Any, **answers: Any) -> TaskStage:
     return TaskStage(ScriptedPlanner([plan("a", "b")], [KEEP], scores=[score]), answers=answers)
@@ -63,7 +65,7 @@ async def test_a_finished_task_shows_its_score_or_that_it_has_none(score: Any, k
 async def test_a_critic_that_fails_holds_nothing_back() -> None:
     stage = stage_with(RuntimeError("broken"))
     answered = await stage.run()
-    assert answered.text == "# Done\n\nAll done."
+    assert answered.text == f"# Done\n\nAll done.{SOURCES}"
     await stage.judged(accepted=True)
     assert [name for name, _ in stage.strategies.log] == ["outcome"]
 
@@ -111,7 +113,7 @@ async def test_the_report_is_saved_once_as_a_document_of_the_caller() -> None:
         f"task/{stage.claim.turn_id}",
         (stage.claim.conversation_id,),
     )
-    assert item.text == "# Done\n\nAll done.\n\n---\n\nreasoner: scripted"
+    assert item.text == f"# Done\n\nAll done.{SOURCES}\n\n---\n\nreasoner: scripted"
     assert stage.state.report is not None
     assert stage.state.report.document_id == "doc-1"
 
@@ -120,7 +122,7 @@ async def test_a_report_that_cannot_be_saved_is_told_all_the_same() -> None:
     stage = stage_with(Criticism(score=0.9))
     stage.neighbours.owners["memory.v1.remember"] = BROKEN
     answered = await stage.run()
-    assert answered.text == "# Done\n\nAll done."
+    assert answered.text == f"# Done\n\nAll done.{SOURCES}"
     assert stage.running.degraded == ["document"]
 
 

@@ -18,8 +18,10 @@ from phronesis_contracts.orchestrator import TaskBudget
 from phronesis_contracts.tasks import StepState
 from phronesis_contracts.twin import Surveyed
 from phronesis_orchestrator.approvals.policy import Waiting
+from phronesis_orchestrator.ledger.usage import CallUsage
 from phronesis_orchestrator.models.reasoner import Answer, TurnContext, Wish, Wishes
 from phronesis_orchestrator.tasks.ports import Criticism, Plan, Step, WrittenReport
+from phronesis_orchestrator.tasks.runner import _StepsOf
 from phronesis_orchestrator.turns.turn import LostClaim
 from phronesis_orchestrator.understanding.reader import Vocabularies
 from tests.support.counsel import node
@@ -405,6 +407,23 @@ async def test_questions_side_by_side_are_journalled_apart() -> None:
     stage = stage_of(*asks, vocabularies=Vocabularies(Shipyard()))
     await stage.run()
     assert {name for name in stage.journal.results if name.startswith("task.step")} == {f"task.step.ask{n}" for n in range(5)}
+
+
+async def test_what_is_made_for_a_question_is_journalled_and_counted_under_the_name_of_its_step() -> None:
+    stage = TaskStage(ScriptedPlanner([Plan(steps=(look(),))]), answers={"look": rows(*SHIPS)})
+    await stage.run()
+    own = _StepsOf(stage.steps, "task.step.ask")
+
+    async def call() -> dict[str, Any]:
+        return {"x": 1}
+
+    async def think() -> Answer[Wishes]:
+        return Answer(Wishes(calls=()), spent=CallUsage(model_calls=1, input_tokens=5))
+
+    assert await own.called("read", "a tool", call) == {"x": 1}
+    await own.made("understand", Wishes, think)
+    assert {"task.step.ask.read", "task.step.ask.understand"} <= set(stage.journal.results)
+    assert stage.steps.spent.input_tokens == 5
 
 
 @pytest.mark.parametrize(
