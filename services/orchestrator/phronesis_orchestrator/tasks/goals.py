@@ -637,20 +637,22 @@ class GoalPlanner:
         linking = self._words.questions("of")
         asked = [
             part.object,
-            *([rest] if rest else []),
+            *([rest] if rest and not _YEAR.fullmatch(rest) else []),
             *(
                 one.format(things=schema.type_name(kind.name, language), object=part.object)
                 for kind in judged
                 for one in linking
             ),
             *of,
+            self._words.questions("list")[0].format(object=part.object),
         ]
         for text in asked if part.object else [schema.type_name(kind.name, language) for kind in judged]:
             understood = await self._asker.understood(text)
             if understood is None or not isinstance(understood.plan, Select):
                 continue
             of_set = understood.plan.of
-            if not lexicon.view.years_of(of_set.type):
+            named = {int(year) for year in _YEAR.findall(part.object)}
+            if not lexicon.view.years_of(of_set.type) or not named <= set(of_set.years):
                 continue
             if not _names_year(text):
                 of_set = of_set.model_copy(update={"years": lexicon.view.years_of(of_set.type)[-_MOST_YEARS:]})
