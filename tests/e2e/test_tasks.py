@@ -17,11 +17,11 @@ from phronesis_local import postgres
 from tests.support.holding import held
 from tests.support.people import Person, Town
 from tests.support.stack import RunningStack
-from tests.support.tasks import GOAL, STRATEGIES, TASKS, documents, ended, judged, looked, published, task, told
+from tests.support.tasks import GOAL, TASKS, documents, ended, looked, published, task, told
 
 pytestmark = pytest.mark.timeout(600)
 
-OTHER_WORDS = "Which MOD programmes of 2021, 2022 and 2023 were rated red or otherwise in doubt?"
+OTHER_WORDS = "Write a risk report on the projects of the MOD, 2021 to 2023"
 
 
 async def started(stack: RunningStack, person: Person, *arguments: str) -> asyncio.subprocess.Process:
@@ -50,15 +50,15 @@ async def test_a_task_by_command_gives_a_saved_report_whose_figures_are_the_publ
     assert await documents(stack, found["task_id"]) == [report["document_id"]]
     lines = err.decode().splitlines()
     assert [line.split(":")[0] for line in lines if line.startswith(("plan", "wave"))] == ["plan", "wave 1", "wave 2", "wave 3"]
-    assert "  1. The projects of 2021" in lines
-    assert [line for line in lines if line.startswith(f"  ✓ The projects of 2021: {published()[2021]['projects']} rows: ")]
+    assert "  1. List the projects of 2021" in lines
+    assert [line for line in lines if line.startswith(f"  ✓ List the projects of 2021: {published()[2021]['projects']} rows: ")]
     listed = await started(stack, colleague, "tasks")
     out, _ = await asyncio.wait_for(listed.communicate(), 60)
     assert found["task_id"] in out.decode()
 
 
 @pytest.mark.verify
-@pytest.mark.parametrize("step", ["projects.2022", "without.end_date", "all.ratings"], ids=["wave-1", "wave-2", "wave-3"])
+@pytest.mark.parametrize("step", ["1.rows.2022", "1.by.rating", "1.all.rating"], ids=["wave-1", "wave-2", "wave-3"])
 async def test_a_kill_midway_in_a_wave_costs_no_figure_and_makes_no_second_document(
     stack: RunningStack, everybody: Town, colleague: Person, step: str
 ) -> None:
@@ -81,10 +81,7 @@ async def test_a_second_task_in_other_words_recalls_the_strategy_and_makes_fewer
     everybody: Town, colleague: Person
 ) -> None:
     first = await ended(colleague, await task(colleague))
-    unverified = await ended(colleague, await task(colleague, OTHER_WORDS))
-    assert (unverified["progress"]["strategies"], unverified["progress"]["strategies_arm"]) == ([], "none")
-    assert (await colleague.http.get(STRATEGIES)).json()["strategies"] == []
-    await judged(colleague, first["task_id"])
+    assert (first["progress"]["verified"]["by"], first["progress"]["strategies_arm"]) == ("checker", "none")
     second = await ended(colleague, await task(colleague, OTHER_WORDS))
     newcomer = await everybody.someone(tenant=colleague.tenant, role="maestro")
     without = await ended(newcomer, await task(newcomer, OTHER_WORDS))
@@ -92,13 +89,13 @@ async def test_a_second_task_in_other_words_recalls_the_strategy_and_makes_fewer
     assert second["progress"]["strategies_arm"] == "used"
     assert without["progress"]["strategies"] == []
     steps = [len(one["progress"]["steps"]) for one in (first, second, without)]
-    assert steps == [9, 7, 9]
+    assert (steps[0], steps[1]) == (steps[2], steps[2] - 1)
     assert told(second["progress"]["report"]) == told(without["progress"]["report"]) == published()
 
 
 @pytest.mark.verify
 async def test_ctrl_c_leaves_a_task_running_and_says_how_to_follow_or_cancel_it(stack: RunningStack, colleague: Person) -> None:
-    async with held(postgres.dsn(stack.data.postgres), "task.step.without.end_date") as hold:
+    async with held(postgres.dsn(stack.data.postgres), "task.step.1.by.rating") as hold:
         process = await started(stack, colleague, "task", GOAL, "--wait")
         await hold.reached()
         assert process.stderr is not None
@@ -116,7 +113,7 @@ async def test_ctrl_c_leaves_a_task_running_and_says_how_to_follow_or_cancel_it(
 
 
 async def test_a_cancelled_task_says_so_and_commits_nothing(stack: RunningStack, colleague: Person) -> None:
-    async with held(postgres.dsn(stack.data.postgres), "task.step.without.end_date") as hold:
+    async with held(postgres.dsn(stack.data.postgres), "task.step.1.by.rating") as hold:
         id = await task(colleague)
         await hold.reached()
         early = await colleague.http.get(f"{TASKS}/{id}/report")
@@ -179,8 +176,9 @@ async def test_spent_calls_end_a_task_typed_with_a_report_of_what_there_is(colle
     found = await ended(colleague, await task(colleague, tool_calls=2))
     progress = found["progress"]
     assert (found["status"], progress["stopped"]["code"], progress["tool_calls"]) == ("completed", "budget_exceeded", 2)
-    made = {year: published()[year] for year in (2021, 2022)}
-    assert told(progress["report"]) == made
+    for year in (2021, 2022):
+        assert f"projects in {year}: **{published()[year]['projects']}**" in progress["report"]["text"]
+    assert "projects in 2023" not in progress["report"]["text"]
     assert progress["report"]["document_id"] is not None
 
 
@@ -242,3 +240,40 @@ async def test_a_dry_run_by_command_shows_the_calls_and_saves_nothing(stack: Run
     assert await colleague.messages(found["conversation_id"]) == []
     code, out, _ = await told_by(stack, colleague, "tasks", "show", found["task_id"])
     assert "calls     " in out
+
+
+@pytest.mark.parametrize(
+    ("goal", "said"),
+    [
+        ("Delete all projects that are rated Red", "This can be done: List projects that are rated Red"),
+        ("Draft an e-mail to my colleagues that I am quitting the project", "This can be done: List projects"),
+        ("Translate the risk register of my programme into French", "nothing that this agent has a tool for"),
+        ("Report on the whole-life cost of the Home Office's projects in verse", "nothing is delivered “in verse”"),
+        ("List the projects rated Red in 2022 and phone their owners", "can be done: List the projects rated Red in 2022"),
+    ],
+)
+async def test_a_goal_that_cannot_be_done_ends_before_anything_is_done_and_names_one_that_can(
+    colleague: Person, goal: str, said: str
+) -> None:
+    found = await ended(colleague, await task(colleague, goal))
+    assert (found["status"], found["problem"]["code"], found["progress"]["steps"]) == ("failed", "task.no_plan", [])
+    assert said in found["problem"]["detail"]
+
+
+async def test_what_a_task_writes_is_in_the_graph_and_what_it_lists_then_has_it(colleague: Person) -> None:
+    name = f"Grease the crane {uuid4().hex[:6]}"
+    order = f"Add a task to {name[0].lower()}{name[1:]}, due 14 December, with priority high"
+    goal = f"{order}, and then list the open tasks as a table"
+    found = await ended(colleague, await task(colleague, goal))
+    report = found["progress"]["report"]
+    assert (found["status"], found["progress"]["score"]) == ("completed", 1.0)
+    rows = next(one["rows"] for one in report["blocks"] if one["kind"] == "table")
+    assert any(name in row and any(str(cell).endswith("-12-14") for cell in row) for row in rows)
+
+
+async def test_a_report_is_made_over_any_type_of_the_ontology(colleague: Person) -> None:
+    found = await ended(colleague, await task(colleague, "Give me an overview of the risks with charts"))
+    report = found["progress"]["report"]
+    assert (found["status"], found["progress"]["score"]) == ("completed", 1.0)
+    assert {"figures", "table", "limits"} <= {one["kind"] for one in report["blocks"]}
+    assert "{" not in report["text"]

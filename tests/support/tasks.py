@@ -29,35 +29,38 @@ def published() -> dict[int, dict[str, Any]]:
     found = {}
     for year in (2021, 2022, 2023):
         mine = [row for row in rows if row["year"] == str(year)]
-        both = [row for row in mine if row["year_baseline_gbp_m"].strip() and row["year_forecast_gbp_m"].strip()]
         costs = [Decimal(row["whole_life_cost_gbp_m"]) for row in mine if row["whole_life_cost_gbp_m"].strip()]
+        forecasts = [Decimal(row["year_forecast_gbp_m"]) for row in mine if row["year_forecast_gbp_m"].strip()]
         found[year] = {
             "projects": len(mine),
             "ratings": dict(Counter(row["rating"].strip() or "not published" for row in mine)),
             "cost": sum(costs, Decimal()),
             "published": len(costs),
-            "variance": sum((Decimal(r["year_forecast_gbp_m"]) - Decimal(r["year_baseline_gbp_m"]) for r in both), Decimal()),
-            "both": len(both),
+            "forecast": sum(forecasts, Decimal()),
         }
     return found
 
 
 def told(report: dict[str, Any]) -> dict[int, dict[str, Any]]:
-    """The figures of a report, from the rows of its charts."""
-    charts = {chart["title"]: chart["data"] for chart in report["charts"]}
-    money = {row["year"]: row for row in charts["Money by year"]}
+    """The figures of a report, from the rows of its tables."""
+    tables = {one["title"]: one for one in report["blocks"] if one["kind"] == "table"}
+    ratings, money = (_by_year(tables[title]) for title in ("Projects by rating", "Totals by year"))
     found = {}
-    for row in charts["Projects by rating"]:
-        sums = money[row["year"]]
-        found[row["year"]] = {
-            "projects": row["projects"],
-            "ratings": {name: n for name, n in row.items() if name not in ("year", "projects") and n},
-            "cost": Decimal(str(sums["whole-life cost (£ million)"])),
-            "published": sums["published by"],
-            "variance": Decimal(str(sums["forecast less baseline (£ million)"])),
-            "both": sums["both published by"],
+    for year, row in ratings.items():
+        counts = {name: n for name, n in row.items() if name != "Year" and n}
+        sums = money[year]
+        found[year] = {
+            "projects": sum(counts.values()),
+            "ratings": counts,
+            "cost": Decimal(str(sums["whole-life cost, together (£ million)"])),
+            "published": sums["whole-life cost known of"],
+            "forecast": Decimal(str(sums["forecast, together (£ million)"])),
         }
     return found
+
+
+def _by_year(table: dict[str, Any]) -> dict[int, dict[str, Any]]:
+    return {row[0]: dict(zip(table["columns"], row, strict=True)) for row in table["rows"]}
 
 
 async def task(person: Person, goal: str = GOAL, key: str | None = None, **budget: Any) -> str:

@@ -11,11 +11,8 @@ ROOT = Path(__file__).parents[2]
 LISTS = sorted(ROOT.glob("samples/phronesis_samples/*/names.txt"))
 TEXTS = {".py", ".md", ".yaml", ".yml", ".json", ".toml", ".sql", ".html", ".js", ".css", ".txt"}
 _WORD = re.compile(r"\w+")
-EXEMPT = (
-    "services/orchestrator/phronesis_orchestrator/agents/counsel/",
-    "services/orchestrator/phronesis_orchestrator/tasks/rules/",
-)
-"""Rules of tasks and of the constitutional agents, which are written for the portfolio and not yet for any data."""
+EXEMPT = ("services/orchestrator/phronesis_orchestrator/agents/counsel/",)
+"""Rules of the constitutional agents, which are not yet written for any data."""
 
 
 def names(path: Path) -> list[str]:

@@ -27,6 +27,7 @@ from .ledger.budgets import Budgets
 from .ledger.store import PostgresLedger, serve_ledger
 from .metrics import CANCELLED, RUNNING, SLOTS
 from .models.handlers import serve_agents, serve_models
+from .models.limits import ModelProfile
 from .models.reasoner import Reasoner
 from .outside_tools.handlers import serve_outside
 from .outside_tools.ports import Servers
@@ -136,7 +137,9 @@ async def build(
         load_policy=policies.load,
         cognition=cognition,
         vocabularies=vocabularies,
-        background=Background(stores.tasks, strategies, stores.waits),
+        background=Background(
+            stores.tasks, strategies, stores.waits, rules_first=of_models.model_profile is ModelProfile.LOCAL
+        ),
     )
     worker = Worker(bus, turns, TurnRunner(services).run, settings.slots, settings.lease, settings.task_slots)
 

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Literal, Protocol
 
 from pydantic import TypeAdapter
@@ -33,7 +34,6 @@ from phronesis_contracts.constitution.insight import CONTRADICTIONS_TOOL
 from phronesis_contracts.constitution.lists import GET_NODE_TOOL, LIST_FOUNDATION_TOOL, LIST_VISION_TOOL, LISTS
 from phronesis_contracts.constitution.paths import DECISIONS_SINCE_TOOL, DUE_WORK_TOOL, SUBGRAPH_TOOL
 from phronesis_contracts.constitution.registry import Layer
-from phronesis_contracts.constitution.search import SEMANTIC_SEARCH_TOOL
 from phronesis_contracts.constitution.session import GET_CALENDAR_TOOL
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.memory import RECALL_TOOL, REMEMBER_TOOL
@@ -66,7 +66,7 @@ from phronesis_contracts.tasks import (
     WaitUntil,
 )
 from phronesis_contracts.tools import legal_name, schema_of_input
-from phronesis_contracts.twin import FIND_ENTITIES_TOOL, SURVEY_TOOL
+from phronesis_contracts.twin import SURVEY_TOOL
 
 from ..agents.cognition.preparation import can_look_ahead, fetch_tool_records, request_look_ahead
 from ..agents.cognition.thought import ReasoningContext
@@ -75,12 +75,14 @@ from ..agents.executor import ExecutedCall, ToolExecutor, problem_result, risk_t
 from ..agents.loops import LoopAnswer
 from ..agents.tools import Admitted, BadArguments, Gate, NotAdmitted, Toolbox, may_use
 from ..approvals.policy import ApprovalWaits, Paused, Verdict
-from ..models.reasoner import RULES, CallResult, Inquirer, Interpreter, Reasoner, ToolCall, TurnContext
+from ..models.reasoner import RULES, CallResult, Inquirer, Interpreter, Reasoner, ToolCall, TurnContext, Wish
 from ..turns.execution import TurnRun, await_store
 from ..turns.turn import Claim
-from . import rules
-from .decisions import BudgetMeter, is_good, make_plan, validate_task, verified_by_checker
+from .decisions import BudgetMeter, is_good, make_plan, shorten_plan, validate_task
+from .deliver import Asker, GoalPlan, check_steps, judge, judge_by_evidence, write_goal_report
+from .goals import GoalPlanner, goal_words, read_goal
 from .ports import (
+    Criticism,
     GoalKnowledge,
     Lesson,
     Plan,
@@ -94,6 +96,7 @@ from .ports import (
     ToolResult,
     WaitOrder,
     WrittenReport,
+    check_plan,
     goal_signature,
     is_held_out,
     usable_plan,
@@ -103,7 +106,6 @@ from .runner import ProgressBoard, QuestionDesk, TaskRunner, WavesResult
 
 _OF_RULES: tuple[Tool[Any, Any], ...] = (
     SURVEY_TOOL,
-    FIND_ENTITIES_TOOL,
     RECALL_TOOL,
     DECISIONS_SINCE_TOOL,
     DUE_WORK_TOOL,
@@ -111,7 +113,6 @@ _OF_RULES: tuple[Tool[Any, Any], ...] = (
     GET_NODE_TOOL,
     SUBGRAPH_TOOL,
     GET_CALENDAR_TOOL,
-    SEMANTIC_SEARCH_TOOL,
     LIST_FOUNDATION_TOOL,
     LIST_VISION_TOOL,
     *(tool for layer, tool in LISTS.items() if layer not in (Layer.FOUNDATION, Layer.VISION)),
@@ -123,10 +124,11 @@ def list_task_tools(agent: AgentProfile | None, who: Principal, *, rules: bool) 
     """The tools of a task by name, always less what the caller may not call.
 
     Args:
-        agent: whose list counts where a model plans.
-        rules: whether rules plan, which read with tools of their own.
+        agent: whose list counts.
+        rules: whether rules plan, which read with tools of their own beside it.
     """
-    listed = _OF_RULES if rules or agent is None else list_offered_tools(agent, who)
+    own = list_offered_tools(agent, who) if agent is not None else ()
+    listed = (*own, *_OF_RULES) if rules or agent is None else own
     return {tool.name: tool for tool in listed if tool.open_to(who) and (agent is None or may_use(agent, tool))}
 
 
@@ -349,6 +351,8 @@ class Background:
     strategies: Strategies
     waits: TaskWaits | None = None
     """`None` where tasks cannot wait."""
+    rules_first: bool = False
+    """Whether a goal that the rules understand is left to them though a model could plan it, too: a small one does it worse."""
 
     async def run(self, running: TurnRun, reasoner: Reasoner, turn: TurnContext) -> LoopAnswer:
         """Work on the goal of a turn.
@@ -372,6 +376,11 @@ def can_plan(reasoner: Reasoner, turn: TurnContext) -> bool:
     return isinstance(reasoner, Planner) and turn.agent is not None and set(turn.agent.prompts) >= PURPOSES
 
 
+def _definitions(tools: Mapping[str, Tool[Any, Any]]) -> tuple[dict[str, Any], ...]:
+    """Tools as a model is told them."""
+    return Toolbox({legal_name(name): tool for name, tool in tools.items()}, (), schema_of_input).definitions()
+
+
 class _TaskRun:
     def __init__(
         self, parts: Background, running: TurnRun, reasoner: Reasoner, turn: TurnContext, tools: dict[str, Tool[Any, Any]]
@@ -381,8 +390,12 @@ class _TaskRun:
         self._name = reasoner.name if self._planner is not None else RULES.name
         self._tools = tools
         self._caller = TaskCaller(running, tools, parts.waits)
-        box = Toolbox({legal_name(name): tool for name, tool in tools.items()}, (), schema_of_input)
-        self._offered: tuple[dict[str, Any], ...] = box.definitions()
+        self._verified = False
+        """Whether rules read back or counted again all that was asked for."""
+        self._goal: GoalPlan | None = None
+        """The goal as rules planned it; absent where a model did."""
+        self._desk = QuestionDesk(running, turn, None, tools)
+        self._offered = _definitions(tools)
         self._board = ProgressBoard(running, parts.store)
 
     async def answered(self) -> LoopAnswer:
@@ -390,13 +403,10 @@ class _TaskRun:
         meter = await self._meter()
         if self._planner is not None and (limit := meter.nothing()):
             raise NoPlan(limit.detail, field=limit.field)
+        why = await self._rules_first()
         known, arm = await self._known()
         with self._running.phase("task plan"):
-            plan = await make_plan(self._running.steps, self._turn, self._planner, rules.plan, known, meter)
-        if plan.by_rules and self._planner is not None:
-            # Whoever planned it works it off and reports: a model that was too slow for a plan is too slow for the rest.
-            self._planner, self._name = None, RULES.name
-            self._running.degrade("model")
+            plan = await self._plan(known, meter, why)
         await self._board.planned(plan, tuple(one.id for one in known.strategies), arm)
         if self._running.claim.dry:
             return await self._foreseen(plan)
@@ -418,6 +428,76 @@ class _TaskRun:
         await self._board.update(calls=calls)
         await self._running.show("task_ended", score=None, document=None)
         return LoopAnswer(describe_calls(plan, calls), self._turn.directive, "", None)
+
+    async def _rules_first(self) -> str:
+        """Take the rules' plan where there is no model or a small one, before anything is asked of it; why there is none."""
+        if self._planner is not None and not self._parts.rules_first:
+            return ""
+        with self._running.phase("task plan"):
+            goal, why = await self._plan_by_rules()
+        if goal is not None:
+            self._take(goal)
+        return why
+
+    async def _plan(self, known: GoalKnowledge, meter: BudgetMeter, why: str) -> Plan:
+        """The plan: the rules' where they were asked first, else the model's, else the rules' in its place.
+
+        Args:
+            why: what the rules said, where they were asked first and have none.
+
+        Raises:
+            NoPlan: nobody could make one.
+        """
+        if self._goal is None and self._planner is None:
+            raise NoPlan(why)
+        if self._goal is None:
+            try:
+                return await make_plan(self._running.steps, self._turn, self._planner, lambda _: None, known, meter)
+            except NoPlan:
+                goal = None if why else await self._plan_instead()
+                if goal is None:
+                    raise
+            self._running.degrade("model")
+            self._take(goal)
+        assert self._goal is not None, "the rules planned it"
+        plan = self._goal.plan.model_copy(update={"by_rules": True})
+        return shorten_plan(check_plan(plan, tuple(self._tools), works=False), known.strategies)
+
+    async def _plan_instead(self) -> GoalPlan | None:
+        """The rules' plan in place of a model's that failed; `None` where they have none, or cannot be asked."""
+        try:
+            return (await self._plan_by_rules())[0]
+        except ServiceError as error:
+            log.warning("the rules could not plan either: %s", error.code)
+            return None
+
+    async def _plan_by_rules(self) -> tuple[GoalPlan | None, str]:
+        """The rules' plan, or why there is none; journalled, so that whoever takes the task over works off the same."""
+        agent, who = self._turn.agent, self._running.claim.who
+        tools = {**self._tools, **list_task_tools(agent, who, rules=True)}
+
+        async def make() -> dict[str, Any]:
+            desk = QuestionDesk(self._running, self._turn, None, tools)
+            reads = {name: tool for name, tool in tools.items() if tool.risk is Risk.READ}
+            planner = GoalPlanner(Asker(self._running, self._turn, desk, reads), tools, self._turn.user_text)
+            try:
+                return {"goal": (await planner.plan()).model_dump(mode="json"), "why": ""}
+            except NoPlan as declined:
+                return {"goal": None, "why": declined.detail}
+
+        given = await self._running.steps.called("task.rules", "task.rules", make)
+        return (GoalPlan.model_validate(given["goal"]) if given["goal"] is not None else None), given["why"]
+
+    def _take(self, goal: GoalPlan) -> None:
+        """Take the plan of rules, which nobody but rules works off and reports on."""
+        self._tools = {**self._tools, **list_task_tools(self._turn.agent, self._running.claim.who, rules=True)}
+        self._caller, self._offered = TaskCaller(self._running, self._tools, self._parts.waits), _definitions(self._tools)
+        self._planner, self._name, self._goal = None, RULES.name, goal
+        # The rules read the user's words alone: what they order is the user's own wish.
+        for step in goal.plan.steps:
+            if step.tool is not None and self._tools[step.tool].risk > Risk.READ:
+                wishes = self._running.origins.wishes.get(step.tool, ())
+                self._running.origins.wishes[step.tool] = (*wishes, Wish(tool=step.tool, arguments=step.arguments))
 
     async def _meter(self) -> BudgetMeter:
         """The budget, counted from the first attempt's beginning."""
@@ -446,7 +526,7 @@ class _TaskRun:
         planner = self._planner if looks_up else None
         model = self._reasoner if self._planner is not None and isinstance(self._reasoner, Interpreter) else None
         reads = list_task_tools(self._turn.agent, self._running.claim.who, rules=True)
-        desk = QuestionDesk(self._running, self._turn, model, {**reads, **self._tools})
+        self._desk = desk = QuestionDesk(self._running, self._turn, model, {**reads, **self._tools})
         return TaskRunner(
             self._running, self._turn, self._caller, planner, inquirer, self._offered, meter, self._board, journalled, desk.ask
         )
@@ -457,13 +537,16 @@ class _TaskRun:
         planner = self._planner if meter.model() is None else None
         with self._running.phase("task report"):
             limits = _report_limits(done, self._running.degraded)
-            text = await write_report(steps, self._turn, planner, rules.report, done.known, limits)
+            checks = await self._checks(done)
+            by_rules = partial(self._written, checks=checks)
+            text = await write_report(steps, self._turn, planner, by_rules, done.known, limits)
             report = await save_report(self._caller, self._running.claim, text, self._name if planner else RULES.name)
         if report.document_id is None:
             self._running.degrade("document")
         if done.stopped is not None:
             self._running.degrade(done.stopped.field or "budget")
-        score = await validate_task(steps, self._turn, planner, done.known, text, len(done.skipped))
+        allowed, self._verified = self._allowed(done, text, checks, asked=planner is not None)
+        score = await validate_task(steps, self._turn, planner, done.known, text, allowed)
         await self._board.update(score=score, report=report)
         lesson, verified = await self._lesson(done, text, score)
         if verified is not None:
@@ -471,6 +554,27 @@ class _TaskRun:
             await self._learnt(lesson, verified)
         await self._running.show("task_ended", score=score, document=report.document_id)
         return LoopAnswer(_report_text(report), self._turn.directive, "", None, _analysis(report, done, score))
+
+    async def _checks(self, done: WavesResult) -> dict[str, bool]:
+        """By step, whether what it gave is so when it is read again; nothing of a model's plan, or of a stopped one."""
+        if self._goal is None or done.stopped is not None:
+            return {}
+        return await check_steps(self._goal, done.known, self._caller, self._desk.ask)
+
+    def _written(self, known: GoalKnowledge, checks: Mapping[str, bool]) -> WrittenReport | None:
+        if self._goal is None:
+            return None
+        return write_goal_report(self._goal, known, checks, goal_words()[self._goal.language].sentence)
+
+    def _allowed(
+        self, done: WavesResult, text: WrittenReport, checks: Mapping[str, bool], *, asked: bool
+    ) -> tuple[Criticism, bool]:
+        """The most that the result may score, and whether rules verified all of it."""
+        skipped = len(done.skipped)
+        if self._goal is not None:
+            return judge(self._goal, done.known, text, skipped, checks)
+        writes = any(part.deed == "write" for part in read_goal(done.known.goal))
+        return judge_by_evidence(done.known, text, skipped, asked=asked, writes=writes), False
 
     async def _lesson(self, done: WavesResult, text: WrittenReport, score: float | None) -> tuple[Lesson, Verified | None]:
         """What can be learnt, and what a checker says of the result; journalled, for whoever verifies it later."""
@@ -495,7 +599,7 @@ class _TaskRun:
                 labels=merge_labels((Label(kind=OriginKind.USER),), running.origins.labels),
                 ontology=versions.ontology_version(claim.who.tenant) if versions is not None else "",
             )
-            verified = verified_by_checker(done.known, text, score)
+            verified = verified_by_checker(self._verified, score)
             said = verified.model_dump(mode="json") if verified is not None else None
             return {"lesson": lesson.model_dump(mode="json"), "verified": said}
 
@@ -513,6 +617,15 @@ class _TaskRun:
             await tell_memory(self._parts.strategies, claim.who, claim.turn_id, used, lesson, verified)
         except ServiceError as error:
             log.warning("memory could not be told of the task's outcome: %s", error.code)
+
+
+def verified_by_checker(held: bool, score: float | None) -> Verified | None:
+    """What rules say of a result; `None` where a person has to.
+
+    Args:
+        held: whether they read back or counted again all that was asked for, and it was so.
+    """
+    return Verified(by=VerifiedBy.CHECKER, accepted=True, at=datetime.now(UTC)) if held and score == 1 else None
 
 
 def is_worth_learning(lesson: Lesson) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, Generic
 from phronesis_bus.envelope import deadline
 from phronesis_contracts import BudgetExceeded, ServiceError
 from phronesis_contracts.orchestrator import Problem, TaskBudget
-from phronesis_contracts.tasks import NoPlan, Verified
+from phronesis_contracts.tasks import NoPlan
 
 from ..ledger.usage import CallUsage
 from ..models.reasoner import Answer, CallFailed, Fault, TurnContext, Value
@@ -388,32 +388,32 @@ def is_good(score: float | None) -> bool:
 
 
 async def validate_task(
-    steps: Steps, context: TurnContext, planner: Planner | None, known: GoalKnowledge, written: WrittenReport, skipped: int
+    steps: Steps,
+    context: TurnContext,
+    planner: Planner | None,
+    known: GoalKnowledge,
+    written: WrittenReport,
+    allowed: Criticism,
 ) -> float | None:
-    """How well the task met its goal; `None` where nobody can say."""
+    """How well the task met its goal; `None` where nobody can say.
+
+    Args:
+        planner: the model that is asked; nobody is where it is `None`.
+        allowed: what the evidence allows, above which nothing is believed.
+    """
 
     async def make() -> Answer[Criticism]:
-        if planner is not None:
-            return await planner.criticise(context, known, written)
-        return Answer(Criticism(score=score_by_rules(known.worked, known.failed, skipped, written), reason="by rules"))
+        if planner is None:
+            return Answer(allowed)
+        answer = await planner.criticise(context, known, written)
+        return replace(answer, value=lower_of(answer.value, allowed) if answer.value is not None else None)
 
     found = await decide(steps, "task.critic", Criticism, make)
     return found.value.score if found.value is not None else None
 
 
-def score_by_rules(worked: Sequence[StepResult], failed: Sequence[StepResult], skipped: int, written: WrittenReport) -> float:
-    """The share of the steps that count which worked, halved where the report rests on nothing.
-
-    Args:
-        failed: steps that did not.
-        skipped: steps that were not made.
-    """
-    needed = [result for result in (*worked, *failed) if not result.step.optional]
-    good = sum(1 for result in needed if result.outcome.ok)
-    share = good / (len(needed) + skipped) if needed else 0.0
-    return round(share if written.used else share / 2, 3)
-
-
-def verified_by_checker(known: GoalKnowledge, written: WrittenReport, score: float | None) -> Verified | None:
-    """What a checker says of the result; `None` where rules cannot tell, and a person has to."""
-    return None
+def lower_of(asked: Criticism, allowed: Criticism) -> Criticism:
+    """What a critic says, never above what the evidence allows. No score stays none."""
+    if asked.score is None or allowed.score is None or asked.score <= allowed.score:
+        return asked
+    return Criticism(score=allowed.score, reason="; ".join(part for part in (asked.reason, allowed.reason) if part)[:2_000])

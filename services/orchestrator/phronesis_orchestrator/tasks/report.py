@@ -659,12 +659,6 @@ def render_document(report: WrittenReport, reasoner: str) -> str:
     return (text if len(text) <= room else text[: room - len(_CUT)] + _CUT) + foot
 
 
-COLOURS = ("Red", "Amber/Red", "Amber", "Amber/Green", "Green")
-"""The ratings, the worst first."""
-SCALES = (
-    "The scale of ratings changed in 2022 from five colours to three: Amber/Red and Amber/Green are used no more, so a project"
-    " may bear another colour without having changed."
-)
 NOT_PUBLISHED = "not published"
 MAX_LISTED = 60
 """Lines of a list that the answer itself shows; the table holds them all."""
@@ -718,8 +712,3 @@ def line(title: str, x: str, y: str, rows: Sequence[dict[str, Any]]) -> Visualiz
     """A change over time."""
     data = [row for row in rows if isinstance(row[y], int | float)]
     return Visualization(type=VisualizationType.LINE, title=title[:200], config={"xAxis": x, "yAxis": y}, data=data)
-
-
-def crosses_scales(years: Sequence[int]) -> bool:
-    """Whether a comparison of ratings over these years meets both scales."""
-    return bool(years) and min(years) < 2022 <= max(years)

@@ -245,7 +245,7 @@ class WavesResult:
     """The steps that were made."""
 
 
-class _ReadingNeighbours:
+class ReadingNeighbours:
     """The other services for one question: it reads alone, and all that it reads is labelled.
 
     Args:
@@ -354,7 +354,7 @@ class QuestionDesk:
 
     async def _answered(self, step: str, question: str) -> tuple[ToolResult, bool]:
         """The answer, and whether memory alone keeps what it says."""
-        neighbours = _ReadingNeighbours(self._running.neighbours, self._running.origins)
+        neighbours = ReadingNeighbours(self._running.neighbours, self._running.origins)
         running = replace(
             self._running,
             neighbours=neighbours,
@@ -362,11 +362,9 @@ class QuestionDesk:
             progress=_hide,
             degraded=[],
         )
-        turn = replace(
-            self._turn, user_text=question, final_input=question, history=(), focus=Focus(language=self._turn.focus.language)
-        )
+        turn = self._asking(question)
         try:
-            answer, why = await self._best(running, turn)
+            answer, words = await self._best(running, turn)
         except ServiceError as error:
             return ToolResult(False, error.detail, code=error.code), neighbours.of_memory
         except (JournalAway, LostClaim):
@@ -382,10 +380,27 @@ class QuestionDesk:
             away = ", ".join(running.degraded)
             return ToolResult(False, f"it could not be looked up without {away}", code=Unavailable.code), neighbours.of_memory
         if answer is None:
+            said = ", ".join(f"“{word}”" for word in dict.fromkeys(words))
+            why = f"nothing explains {said}" if said else "nothing on record answers it"
             return ToolResult(False, why, code=NOT_UNDERSTOOD), neighbours.of_memory
         return ToolResult(True, answer.text, answer.model_dump(mode="json")), neighbours.of_memory
 
-    async def _best(self, running: TurnRun, turn: TurnContext) -> tuple[QuestionAnswer | None, str]:
+    async def look(self, running: TurnRun, question: str) -> tuple[QuestionAnswer | None, Sequence[str]]:
+        """The answer to a question as it is now, and the words that nothing explains: no step, and nothing is journalled.
+
+        Args:
+            running: the turn, with the neighbours that are to be asked.
+
+        Raises:
+            ServiceError: what it has to be read from is away.
+        """
+        return await self._best(replace(running, progress=_hide, degraded=[]), self._asking(question))
+
+    def _asking(self, question: str) -> TurnContext:
+        focus = Focus(language=self._turn.focus.language)
+        return replace(self._turn, user_text=question, final_input=question, history=(), focus=focus)
+
+    async def _best(self, running: TurnRun, turn: TurnContext) -> tuple[QuestionAnswer | None, Sequence[str]]:
         """The first answer that explains every word and finds something; then one that finds nothing; then what is quoted.
 
         Raises:
@@ -403,17 +418,16 @@ class QuestionDesk:
                 away = error
                 continue
             if answer is not None and not answer.empty:
-                return answer, ""
+                return answer, ()
             empty, words = empty or answer, [*words, *unexplained]
         if away is not None:
             raise away
         if empty is not None:
-            return empty, ""
+            return empty, ()
         quoted = await answer_by_rules(running, turn)
         if quoted.sources and quoted.finding is None and quoted.sure >= _SURE:
-            return _from_passages(quoted), ""
-        said = ", ".join(f"“{word}”" for word in dict.fromkeys(words))
-        return None, f"nothing explains {said}" if said else "nothing on record answers it"
+            return _from_passages(quoted), ()
+        return None, words
 
     async def _of_twin(self, running: TurnRun, turn: TurnContext) -> tuple[QuestionAnswer | None, Sequence[str]]:
         answer = await answer_by_rules(running, turn, quotes=False, model=self._model)

@@ -13,6 +13,7 @@ from phronesis_bus.tracing import Tracing
 from phronesis_contracts import Principal, Unavailable
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.memory import Remember, Remembered, RememberedItem
+from phronesis_contracts.ontology import VOCABULARY
 from phronesis_contracts.orchestrator import Directive, TaskBudget, TaskOrder, TurnProgress, TurnRef, TurnStatus
 from phronesis_contracts.origins import Label
 from phronesis_contracts.tasks import Task, TaskOutcome, TaskRef, TaskState, Verified
@@ -44,6 +45,7 @@ from phronesis_orchestrator.tasks.ports import (
 )
 from phronesis_orchestrator.turns.execution import Steps, TurnRun
 from phronesis_orchestrator.turns.turn import Claim
+from phronesis_orchestrator.understanding.reader import Vocabularies
 from tests.support.personas import Persona
 from tests.unit.orchestrator.fakes import FakeJournal, FakeNeighbours, FakeTurns, claim, raised
 
@@ -227,6 +229,9 @@ class TaskStage:
     vocabularies: Any = None
     settings: OrchestratorSettings = field(default_factory=OrchestratorSettings)
     dry_run: bool = False
+    owners: dict[str, Any] = field(default_factory=dict)
+    """Answers of other contracts by subject; with words of the twin among them there is one."""
+    rules_first: bool = False
 
     def __post_init__(self) -> None:
         self.waits: Any = None
@@ -234,6 +239,9 @@ class TaskStage:
         self.store = MemoryStore(self.journal)
         self.neighbours = _Neighbours(self._surveyed)
         self.neighbours.owners["memory.v1.remember"] = self._remember
+        self.neighbours.owners |= self.owners
+        if VOCABULARY.subject in self.owners:
+            self.vocabularies = Vocabularies(self.neighbours)
         plain = claim(self.goal, agent="nova", who=self.who)
         task = TaskOrder(budget=self.budget, dry_run_of=self.goal if self.dry_run else None)
         order = plain.request.model_copy(update={"task": task})
@@ -274,7 +282,7 @@ class TaskStage:
         self.steps = steps
         self.running, running.reasoner = running, reasoner
         running.origins.begin(turn, self.labels)
-        return await Background(self.store, self.strategies, self.waits).run(running, reasoner, turn)
+        return await Background(self.store, self.strategies, self.waits, self.rules_first).run(running, reasoner, turn)
 
     async def judged(self, accepted: bool, comment: str = "") -> Task:
         """What a person says of the task that has ended."""

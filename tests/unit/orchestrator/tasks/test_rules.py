@@ -1,4 +1,4 @@
-"""Tasks without a model: reports whose every figure is the published table's, whoever is killed on the way."""
+"""Goals without a model: reports whose every figure is the published table's, whoever is killed on the way."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ from typing import Any
 
 import pytest
 
-from phronesis_contracts.constitution.insight import Contradiction, ContradictionsFound
-from phronesis_contracts.constitution.paths import DecisionsFound, DueFound
+from phronesis_contracts.constitution.search import SEMANTIC_SEARCH, SearchStats, SemanticFound
 from phronesis_contracts.memory import Recalled
-from phronesis_contracts.tasks import NoPlan, TaskReport
-from phronesis_contracts.twin import Entities, Entity
+from phronesis_contracts.ontology import VOCABULARY
+from phronesis_contracts.tasks import ChartBlock, NoPlan, TableBlock, TaskReport
+from phronesis_contracts.twin import Level, Survey
 from phronesis_orchestrator.tasks.ports import Strategy
-from phronesis_orchestrator.tasks.rules.portfolio import Asked, understood
 from phronesis_orchestrator.turns.turn import LostClaim
 
-from .portfolio import figures, surveyed
-from .stage import MemoryStrategies, TaskStage
+from .portfolio import figures, surveyed, vocabulary
+from .stage import BROKEN, MemoryStrategies, ScriptedPlanner, TaskStage, plan
 
 GOAL = "Portfolio risk report for the Ministry of Defence, 2021 to 2023"
-OTHERWISE = "How much of what the MOD builds is rated as being in doubt? Write up its projects between 2021 and 2023."
+OTHERWISE = "Write a report on the risks of the MOD's projects, 2021 to 2023"
 YEARS = (2021, 2022, 2023)
+WORDS = vocabulary()
 
 
-def portfolio(goal: str = GOAL, **more: Any) -> TaskStage:
-    stage = TaskStage(None, goal, **more)
+def portfolio(goal: str = GOAL, planner: Any = None, **more: Any) -> TaskStage:
+    """A task over the portfolio."""
+    nothing = SemanticFound(results=(), stats=SearchStats(total_candidates=0, returned=0, cutoff_score=0.0))
+    owners = {VOCABULARY.subject: WORDS, "memory.v1.recall": Recalled(items=()), SEMANTIC_SEARCH.subject: nothing}
+    stage = TaskStage(planner, goal, owners=owners, **more)
     stage.neighbours.surveyed = surveyed
-    mod = Entity(type="SectorGovEntity", id="MOD", name="MOD", level="L1", years=YEARS, score=1.0)
-    stage.neighbours.owners["graph.v1.entities.find"] = Entities(entities=(mod,))
-    stage.neighbours.owners["memory.v1.recall"] = Recalled(items=())
     return stage
 
 
@@ -38,38 +38,71 @@ async def report_of(stage: TaskStage) -> TaskReport:
     return stage.state.report
 
 
-def rows(report: TaskReport, title: str) -> dict[int, dict[str, Any]]:
-    data = next(chart.data for chart in report.charts if chart.title == title)
-    return {row["year"]: row for row in data if isinstance(row, dict)}
+def table(report: TaskReport, title: str) -> dict[Any, dict[str, Any]]:
+    """The rows of a table by what stands in their first column."""
+    found = next(block for block in report.blocks if isinstance(block, TableBlock) and block.title == title)
+    return {row[0]: dict(zip(found.columns, row, strict=True)) for row in found.rows}
 
 
-async def test_the_figures_of_the_risk_report_are_those_of_the_published_table() -> None:
-    report = await report_of(portfolio())
-    published = figures("MOD", YEARS)
-    ratings, money = rows(report, "Projects by rating"), rows(report, "Money by year")
-    for year, known in published.items():
-        there = {name: n for name, n in ratings[year].items() if name not in ("year", "projects") and n}
-        assert (ratings[year]["projects"], there) == (known["projects"], dict(known["ratings"]))
-        assert money[year]["whole-life cost (£ million)"] == known["cost"]
-        assert money[year]["forecast less baseline (£ million)"] == known["variance"]
-        assert f"{known['without end']:,} without an end date" in report.text
+@pytest.mark.parametrize(
+    "goal",
+    [
+        GOAL,
+        "Write a risk report on the projects of the Ministry of Defence, 2021 to 2023",
+        "I need a short status report about the MOD projects of 2021, 2022 and 2023, please",
+    ],
+)
+async def test_the_figures_of_a_report_are_those_of_the_published_table(goal: str) -> None:
+    report = await report_of(portfolio(goal))
+    ratings = table(report, "Projects by rating")
+    for year, known in figures("MOD", YEARS).items():
+        there = {name: n for name, n in ratings[year].items() if name != "Year" and n}
+        assert there == dict(known["ratings"])
+        assert sum(there.values()) == known["projects"]
+        assert f"projects in {year}: **{known['projects']}**" in report.text
     assert (report.reasoner, report.document_id) == ("extractive", "doc-1")
 
 
-async def test_the_report_has_charts_and_says_that_rules_wrote_it() -> None:
+async def test_totals_and_what_is_missing_are_those_of_the_published_table() -> None:
     report = await report_of(portfolio())
-    assert {chart.type.value for chart in report.charts} == {"table", "column", "line"}
+    money, missing = table(report, "Totals by year"), table(report, "What is not published")
+    for year, known in figures("MOD", YEARS).items():
+        assert money[year]["whole-life cost, together (£ million)"] == known["cost"]
+        assert money[year]["whole-life cost known of"] == known["published"]
+        assert money[year]["forecast, together (£ million)"] == known["forecast"]
+        assert missing[year]["end date"] == known["without end"]
+
+
+async def test_a_report_has_charts_and_says_that_rules_wrote_it_and_that_the_scale_changed() -> None:
+    report = await report_of(portfolio())
+    kinds = {block.chart.type.value for block in report.blocks if isinstance(block, ChartBlock)}
+    assert kinds == {"column", "line"}
     assert "no language model was used" in report.text
-    assert report.title == "Portfolio risk report: Ministry of Defence, 2021 to 2023"
+    assert "Amber/Green, Amber/Red was last used in 2021" in report.text
+    assert report.title == GOAL
 
 
-async def test_the_report_is_worked_off_in_three_waves() -> None:
+async def test_a_report_over_years_alone_is_over_all_that_is_judged() -> None:
+    report = await report_of(portfolio("Risk report on all projects, 2022"))
+    assert list(table(report, "Projects by rating")) == [2022]
+    everyone = await surveyed_in(2022)
+    assert f"projects in 2022: **{everyone}**" in report.text
+
+
+async def surveyed_in(year: int) -> int:
+    """How many projects there are in a year."""
+    return (await surveyed(Survey(type="EntityProject", years=(year,), level=Level.L3))).total
+
+
+async def test_a_report_that_is_counted_again_scores_full_and_is_verified_by_the_checker() -> None:
     stage = portfolio()
     await stage.run()
-    assert (stage.state.waves, stage.state.score) == (3, 1.0)
+    assert stage.state.score == 1.0
+    assert stage.state.verified is not None
+    assert (stage.state.verified.by, stage.state.verified.accepted) == ("checker", True)
 
 
-@pytest.mark.parametrize("at", range(1, 26))
+@pytest.mark.parametrize("at", range(1, 31, 2))
 async def test_wherever_it_is_killed_the_report_is_the_same(at: int) -> None:
     whole = await report_of(portfolio())
     stage = portfolio()
@@ -94,67 +127,88 @@ async def test_wherever_it_is_killed_the_report_is_the_same(at: int) -> None:
 async def test_a_second_task_of_the_kind_makes_fewer_steps_with_the_first_ones_strategy_and_not_without() -> None:
     first = portfolio()
     await first.run()
-    await first.judged(accepted=True)
-    told = first.strategies.log[-1][1]
-    known = MemoryStrategies((Strategy("s1", GOAL, told.approach, told.tools_used),))
+    told = next(one for name, one in first.strategies.log if name == "record")
+    known = MemoryStrategies((Strategy("s1", GOAL, told.approach, ("survey_twin",)),))
     second, without = portfolio(OTHERWISE, strategies=known), portfolio(OTHERWISE)
     reports = [await report_of(second), await report_of(without)]
-    assert (told.score, told.tools_used) == (1.0, ("survey_twin",))
-    assert [len(stage.state.steps) for stage in (first, second, without)] == [9, 7, 9]
-    assert reports[0] == reports[1]
-    await second.judged(accepted=True)
+    assert (told.score, len(second.state.steps)) == (1.0, len(without.state.steps) - 1)
+    assert table(reports[0], "Projects by rating") == table(reports[1], "Projects by rating")
     assert second.strategies.log[0] == ("outcome", (("s1",), True))
 
 
 @pytest.mark.parametrize(
-    ("goal", "asked"),
+    ("goal", "said"),
     [
-        (GOAL, Asked("MOD", YEARS)),
-        (OTHERWISE, Asked("MOD", YEARS)),
-        ("risk report on all projects in 2022", Asked(None, (2022,))),
-        ("ratings of the Home Office's projects", Asked("HO", (2020, 2021, 2022, 2023))),
-        ("Write a poem about the sea", None),
-        ("ho ho, what a risk", None),
+        ("Delete all projects that are rated Red", "This can be done: List projects that are rated Red"),
+        ("Draft an e-mail to my colleagues that I am quitting the project", "This can be done: List projects"),
+        ("Translate the risk register of my programme into French", "nothing that this agent has a tool for"),
+        ("Report on the projects of 2022 in French", "nothing is delivered “in French”"),
+        (
+            "List the projects rated Red in 2022 and email them to the board",
+            "This can be done: List the projects rated Red in 2022",
+        ),
+        ("Write a poem about the sea", "“write a poem about the sea”"),
+        ("List the unicorns of 2022", "unicorns"),
+        ("Goodness, what a mess", "not known"),
     ],
 )
-def test_a_goal_is_understood_by_department_and_years(goal: str, asked: Asked | None) -> None:
-    assert understood(goal) == asked
-
-
-async def test_a_goal_that_no_rule_understands_ends_typed_before_anything_is_done() -> None:
-    stage = TaskStage(None, "Write a poem about the sea")
-    with pytest.raises(NoPlan):
+async def test_a_goal_of_which_a_part_cannot_be_done_is_declined_whole_with_what_can(goal: str, said: str) -> None:
+    stage = portfolio(goal)
+    with pytest.raises(NoPlan) as declined:
         await stage.run()
-    assert stage.made == []
+    assert said in declined.value.detail
+    assert stage.remembered == []
 
 
-async def test_the_constitution_report_lists_open_decisions_overdue_tasks_and_contradictions() -> None:
-    stage = TaskStage(None, "Report on the constitution: open decisions, overdue tasks, rules broken")
-    mention = {"type": "principle", "layer": "foundation"}
-    node = {"layer": "tactics", "createdAt": "2026-01-01T00:00:00Z"}
-    owners = stage.neighbours.owners
-    owners["graph.v1.constitution.decisions"] = DecisionsFound.model_validate(
-        {
-            "decisions": [
-                {"id": "d1", "type": "decision", "title": "Move the archive", "status": "proposed", **node},
-                {"id": "d2", "type": "decision", "title": "Buy a boat", "status": "done", **node},
-            ],
-            "stats": {"totalNodes": 2},
-        }
-    )
-    owners["graph.v1.constitution.due"] = DueFound.model_validate(
-        {"items": [{"id": "t1", "type": "task", "title": "Call Ann", "dueDate": "2026-01-01", **node}], "total": 1}
-    )
-    pair = Contradiction.model_validate(
-        {
-            "one": {"id": "p1", "title": "Be quick", **mention},
-            "other": {"id": "p2", "title": "Be slow", **mention},
-            "score": 0.9,
-            "because": "speed",
-        }
-    )
-    owners["memory.v1.constitution.contradictions"] = ContradictionsFound(pairs=(pair,))
+async def test_the_goal_that_is_named_in_place_of_one_can_be_reached() -> None:
+    with pytest.raises(NoPlan) as declined:
+        await portfolio("Delete all projects that are rated Red").run()
+    near = declined.value.detail.partition("This can be done: ")[2]
+    stage = portfolio(near)
+    await stage.run()
+    assert stage.state.score == 1.0
+
+
+async def test_a_figure_that_could_not_be_read_is_left_out_and_the_score_says_so() -> None:
+    stage = portfolio()
+
+    async def without_ratings(request: Survey) -> Any:
+        if any(one.property == "rating" for one in request.group_by):
+            raise BROKEN
+        return await surveyed(request)
+
+    stage.neighbours.surveyed = without_ratings
     report = await report_of(stage)
-    assert "## Open decisions (1)\n\n- Move the archive [d1]" in report.text
-    assert "## Overdue tasks (1)\n\n- Call Ann [t1], due 2026-01-01" in report.text
-    assert "- Be quick [p1] and Be slow [p2]: speed" in report.text
+    assert stage.state.score is not None
+    assert stage.state.score <= 0.3
+    assert stage.state.verified is None
+    assert "of them with the rating" not in report.text
+    assert "not found out" in report.text
+
+
+async def test_a_goal_of_several_parts_is_answered_part_by_part() -> None:
+    report = await report_of(portfolio("Count the projects of 2022; then list the projects rated Red in 2023 as a table"))
+    counted = await surveyed_in(2022)
+    assert "## Count the projects of 2022" in report.text
+    assert f"{counted}" in report.text
+    assert next(block for block in report.blocks if isinstance(block, TableBlock)).rows
+
+
+async def test_a_failing_model_falls_back_to_the_rules_that_cover_the_goal() -> None:
+    stage = portfolio(planner=ScriptedPlanner(plans=[BROKEN, BROKEN]))
+    report = await report_of(stage)
+    assert (report.reasoner, stage.state.score) == ("extractive", 1.0)
+    assert "model" in stage.running.degraded
+
+
+async def test_a_small_model_is_not_asked_for_what_the_rules_cover() -> None:
+    planner = ScriptedPlanner()
+    report = await report_of(portfolio(planner=planner, rules_first=True))
+    assert (report.reasoner, planner.asked) == ("extractive", [])
+
+
+async def test_a_small_model_is_asked_for_what_the_rules_do_not_cover() -> None:
+    planner = ScriptedPlanner(plans=[plan("a")])
+    stage = portfolio("Write a poem about the sea", planner=planner, rules_first=True)
+    report = await report_of(stage)
+    assert (report.reasoner, planner.times("decompose")) == ("scripted", 1)

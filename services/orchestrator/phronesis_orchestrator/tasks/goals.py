@@ -1,0 +1,1153 @@
+"""Goals by rules: the parts that a goal in any words has, and the plan to all of them; or what of it cannot be done."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from itertools import islice
+from typing import Any, Literal
+
+import yaml
+
+from phronesis_contracts import ServiceError, Tool
+from phronesis_contracts.constitution.registry import TYPES, Kind, NodeType, declared_types, node_type
+from phronesis_contracts.constitution.writes import CREATE, RELATE_TOOL, UPDATE, UPDATE_NODE_TOOL
+from phronesis_contracts.memory import RECALL_TOOL, REMEMBER_TOOL, ItemKind
+from phronesis_contracts.ontology import PropertyView
+from phronesis_contracts.tasks import NoPlan
+from phronesis_contracts.twin import MAX_ROWS, SURVEY_TOOL, GroupBy
+
+from ..agents.counsel.answers import noun
+from ..agents.counsel.reading import Reader, Record, Thing, vocabularies
+from ..understanding.language import Language, Token, detect, parse
+from ..understanding.lexicon import Lexicon
+from ..understanding.plan import Schema, Select, Selection
+from .deliver import STORED, Asker, GoalPlan, PartPlan, Property, SetReport, holds_words
+from .ports import MAX_ITEMS, Each, Plan, QuestionAnswer, Step
+
+Deed = Literal["read", "write", "other"]
+
+
+@dataclass(frozen=True)
+class GoalWords:
+    """How goals are put in one language."""
+
+    language: Language
+    said: Mapping[str, str]
+    """Sentences, with braces to be filled in."""
+    asked: Mapping[str, Sequence[str]]
+    """Questions by the verb that orders what they ask, and ways to join two things."""
+    verbs: Mapping[tuple[str, ...], tuple[Deed, str]]
+    """Orders by their folded words, as they are written: what is counted is no order to count."""
+
+    def words(self, kind: str) -> frozenset[tuple[str, ...]]:
+        """The phrases of a kind, each as its folded words."""
+        return _phrases(self.language.name, kind)
+
+    def opening(self, tokens: Sequence[Token], at: int = 0) -> tuple[Deed, str, int] | None:
+        """The order that stands at a place: its sort, its class, and where it ends."""
+        for end in range(min(at + _LONGEST, len(tokens)), at, -1):
+            found = self.verbs.get(tuple(token.folded for token in tokens[at:end]))
+            if found is not None:
+                return (*found, end)
+        return None
+
+    def at(self, kind: str, tokens: Sequence[Token], at: int = 0) -> int:
+        """Where the longest phrase of a kind ends that stands at a place; the place itself where none does."""
+        known = self.words(kind)
+        for end in range(min(at + _LONGEST, len(tokens)), at, -1):
+            if tuple(token.folded for token in tokens[at:end]) in known:
+                return end
+        return at
+
+    def find(self, kind: str, tokens: Sequence[Token], start: int = 0) -> tuple[int, int] | None:
+        """The first phrase of a kind from a place on: where it begins and ends."""
+        for at in range(start, len(tokens)):
+            if (end := self.at(kind, tokens, at)) > at:
+                return at, end
+        return None
+
+    def sentence(self, name: str, **values: str) -> str:
+        """What is said to a person. `values`: what stands for its braces."""
+        return self.said[name].format(**values)
+
+    @property
+    def periods(self) -> Mapping[str, str]:
+        """The words for how often a report comes, by their kind, with the days that it then looks at."""
+        kinds = (kind for kind in self.language.words if kind.startswith("report_periods."))
+        return {kind: kind.partition(".")[2] for kind in kinds}
+
+    def questions(self, verb: str) -> tuple[str, ...]:
+        """How a question is put that asks for what a verb orders: with `{object}`."""
+        return tuple(self.asked.get(verb, ("{object}",)))
+
+
+_LONGEST = 7
+"""Words of the longest phrase."""
+
+
+@cache
+def goal_words() -> Mapping[str, GoalWords]:
+    """Every language that goals are understood in, by its code."""
+    found = {}
+    folder = files("phronesis_orchestrator.understanding").joinpath("content")
+    for one in sorted(folder.iterdir(), key=lambda each: each.name):
+        file = one.joinpath("goals.yaml")
+        if not file.is_file():
+            continue
+        data = yaml.safe_load(file.read_text(encoding="utf-8"))
+        said, asked = data.pop("said"), data.pop("asked")
+        language = parse(data)
+        verbs: dict[tuple[str, ...], tuple[Deed, str]] = {
+            _key(language, text): ("other", text) for text in language.words["other"]
+        }
+        for deed, kind in (("read", "reading"), ("write", "writing")):
+            for value in data[kind]:
+                verbs |= {_key(language, text): (deed, value) for text in language.words[f"{kind}.{value}"]}  # type: ignore[misc]
+        found[one.name] = GoalWords(language, said, asked, verbs)
+    return found
+
+
+def _key(language: Language, phrase: str) -> tuple[str, ...]:
+    return tuple(token.folded for token in language.tokens(phrase))
+
+
+@cache
+def _phrases(code: str, kind: str) -> frozenset[tuple[str, ...]]:
+    language = goal_words()[code].language
+    return frozenset(_key(language, text) for text in language.words.get(kind, ()))
+
+
+def words_of(text: str) -> GoalWords:
+    """The words of a goal's language; English where it is of another."""
+    known = goal_words()
+    return known.get(detect(text).name) or known["en"]
+
+
+@dataclass(frozen=True)
+class GoalPart:
+    """One thing that a goal asks for."""
+
+    said: str
+    """As the goal has it, without what joins it to the part before."""
+    deed: Deed
+    verb: str
+    """The class of its verb: `list`, `create`; of a deed for which there is no tool, the words that order it."""
+    object: str
+    """What is to be read, or what follows the verb of a deed."""
+    each: str = ""
+    """The set over which it is to be done, one by one."""
+    formats: tuple[str, ...] = ()
+    refused: str = ""
+    """Words that no report can meet: a language, a way to send it."""
+    report: bool = False
+    """Whether a report over something broad is asked for, and no single answer."""
+    ordered: bool = False
+    """Whether the report is to look at what is worst: a risk report."""
+    period: str = ""
+    """What a report looks at first: this week, of a weekly one."""
+
+
+@dataclass
+class _Piece:
+    text: str
+    tokens: tuple[Token, ...]
+
+    def words(self, start: int, end: int | None = None) -> str:
+        """The text from one token to another, without marks around it."""
+        tokens = self.tokens[start:end]
+        return _bare(self.text[tokens[0].start : tokens[-1].end]) if tokens else ""
+
+    def rest(self, start: int) -> str:
+        """The text from a token on, with the marks inside it."""
+        return self.text[self.tokens[start].start :].strip(" .;:,") if start < len(self.tokens) else ""
+
+
+def _bare(text: str) -> str:
+    return text.strip(" \t.,;:!–—-")
+
+
+def read_goal(text: str, words: GoalWords | None = None) -> tuple[GoalPart, ...]:
+    """The parts of a goal in their order; empty where it says nothing."""
+    words = words or words_of(text)
+    parts: list[GoalPart] = []
+    for piece in _pieces(text, words):
+        part = _part(piece, words)
+        if part is None:
+            continue
+        if parts and part.deed == "read" and not part.object and not part.report and (part.formats or part.refused):
+            parts = [replace(one, formats=(*one.formats, *part.formats), refused=one.refused or part.refused) for one in parts]
+        else:
+            parts.append(part)
+    return tuple(parts)
+
+
+_QUOTED = re.compile(r"\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|„[^“”\n]*[“”]|(?<!\w)['‘][^'‘’\n]{2,300}['’](?!\w)")
+_HARD = re.compile(
+    r"\s*\n\s*|\s*;\s*|(?<=[.!?])(?<!^\d\.)(?<!\s\d\.)(?<!^\d\d\.)(?<!\s\d\d\.)\s+(?=\S)|\s+(?=(?:\d{1,2}[.)]|\(\d{1,2}\))\s)"
+)
+_BULLET = re.compile(r"^\s*(?:[-*•–]|\d{1,2}[.)]|\(\d{1,2}\))\s+")
+
+
+def _pieces(text: str, words: GoalWords) -> list[str]:
+    """A goal cut where one part ends and the next begins."""
+    found: list[str] = []
+    for piece in _cut_hard(text):
+        said = _BULLET.sub("", piece).strip()
+        if not said:
+            continue
+        if found and not _begins(said, words) and _is_free(found[-1], words):
+            found[-1] = f"{found[-1]}. {said}"  # the text of what is to be written goes on
+            continue
+        found += _cut_soft(said, words)
+    return found
+
+
+def _cut_hard(text: str) -> Iterator[str]:
+    kept = [match.span() for match in _QUOTED.finditer(text)]
+    at = 0
+    for match in _HARD.finditer(text):
+        if any(start < match.start() < end for start, end in kept):
+            continue
+        yield text[at : match.start()]
+        at = match.end()
+    yield text[at:]
+
+
+def _begins(text: str, words: GoalWords) -> bool:
+    """Whether a text begins with an order, or with the set over which one is to be made."""
+    tokens = words.language.tokens(text)
+    at = _past_polite(tokens, words)
+    return (
+        words.opening(tokens, at) is not None or words.at("each", tokens, at) > at or _report_at(tokens, at, words) is not None
+    )
+
+
+def _is_free(text: str, words: GoalWords) -> bool:
+    """Whether a part has a text of its own, which ends where the next order begins."""
+    tokens = words.language.tokens(text)
+    found = words.opening(tokens, _past_polite(tokens, words))
+    return found is not None and found[0] == "write" and found[1] in _WITH_TEXT
+
+
+_WITH_TEXT = ("create", "record", "remember")
+
+
+def _cut_soft(text: str, words: GoalWords) -> list[str]:
+    """A sentence cut before each order that is joined to the one before."""
+    tokens = words.language.tokens(text)
+    kept = [match.span() for match in _QUOTED.finditer(text)]
+    cuts = [0]
+    begun = _past_polite(tokens, words)
+    for at in range(begun + 1, len(tokens)):
+        token = tokens[at]
+        if any(start < token.start < end for start, end in kept):
+            continue
+        comma = text[tokens[at - 1].end : token.start].strip() in (",", ":")
+        joined = (token.folded,) in words.words("joins")
+        if not comma and not joined:
+            continue
+        first = _past_polite(tokens, words, at)
+        after = words.opening(tokens, first)
+        if first == len(tokens) or after is None or after[2] >= len(tokens) or cuts[-1] >= token.start:
+            continue
+        open_each = words.at("each", tokens, begun) > begun and len(cuts) == 1 and not joined
+        in_turn = any((one.folded,) in words.words("sequence") for one in tokens[at:first])
+        if open_each or not _parts_here(text[cuts[-1] : token.start], tokens, after, words, in_turn=in_turn):
+            continue
+        cuts.append(token.start)
+    return [_bare(text[at:end]) for at, end in zip(cuts, [*cuts[1:], len(text)], strict=True) if _bare(text[at:end])]
+
+
+def _parts_here(before: str, tokens: Sequence[Token], after: tuple[Deed, str, int], words: GoalWords, *, in_turn: bool) -> bool:
+    """Whether an order that is joined to something is a part of its own, and no words of a text that is to be written."""
+    deed, verb, end = after
+    if not _is_free(before, words):
+        return True
+    follows = any(words.at(kind, tokens, end) > end for kind in ("articles", "that"))
+    return follows and (in_turn or (deed == "write" and verb in (*_WITH_TEXT, "mark", "link")))
+
+
+def _past_polite(tokens: Sequence[Token], words: GoalWords, at: int = 0) -> int:
+    """Where the first word stands that is more than courtesy, from a place on."""
+    while (end := words.at("polite", tokens, at)) > at:
+        at = end
+    return at
+
+
+def _part(text: str, words: GoalWords) -> GoalPart | None:
+    text, formats, refused = _without_formats(text, words)
+    piece = _Piece(text, words.language.tokens(text))
+    tokens, at = piece.tokens, _past_polite(piece.tokens, words)
+    if at == len(tokens):
+        return GoalPart(text, "read", "", "", formats=formats, refused=refused) if formats or refused else None
+    said, each = piece.rest(at), ""
+    if (end := words.at("each", tokens, at)) > at:
+        begins = next((n for n in range(end + 1, len(tokens)) if _starts_deed(piece, n, words)), None)
+        if begins is not None:
+            each, at = piece.words(end, begins), _past_polite(tokens, words, begins)
+    report = _report_at(tokens, at, words)
+    found = words.opening(tokens, at)
+    if report is not None:
+        return _report(piece, at, report, formats, refused, each, words)
+    if found is None:
+        return GoalPart(said, "read", "find", piece.rest(at), each, formats, refused)
+    deed, verb, end = found
+    if deed != "read" and not each and (inside := words.find("each_inside", tokens, end)) is not None:
+        return _each_inside(piece, found, inside, formats, refused, words)
+    report_asked = deed == "read" and verb == "report"
+    return GoalPart(said, deed, verb, piece.rest(end).rstrip(" ?!"), each, formats, refused, report_asked)
+
+
+def _starts_deed(piece: _Piece, at: int, words: GoalWords) -> bool:
+    """Whether an order begins at a word behind the set that it is for: for every task that is late, create …"""
+    first = _past_polite(piece.tokens, words, at)
+    found = words.opening(piece.tokens, first)
+    if found is None or found[2] >= len(piece.tokens):
+        return False
+    comma = "," in piece.text[piece.tokens[at - 1].end : piece.tokens[at].start]
+    return comma or found[0] == "write" or found[0] == "other"
+
+
+def _each_inside(
+    piece: _Piece,
+    order: tuple[Deed, str, int],
+    inside: tuple[int, int],
+    formats: tuple[str, ...],
+    refused: str,
+    words: GoalWords,
+) -> GoalPart:
+    """Create a task for each late project that asks why: the set stands inside of what is to be done."""
+    deed, verb, end = order
+    start, after = inside
+    stop = next((n for n in range(after + 1, len(piece.tokens)) if _ends_set(piece, n, words)), len(piece.tokens))
+    object = " ".join(part for part in (piece.words(end, start), piece.rest(stop)) if part)
+    return GoalPart(piece.rest(0), deed, verb, object, piece.words(after, stop), formats, refused)
+
+
+def _ends_set(piece: _Piece, at: int, words: GoalWords) -> bool:
+    tokens = piece.tokens
+    comma = "," in piece.text[tokens[at - 1].end : tokens[at].start] or ":" in piece.text[tokens[at - 1].end : tokens[at].start]
+    named = words.at("named", tokens, at) > at
+    return comma or named or (tokens[at].folded,) in words.words("purpose")
+
+
+def _report_at(tokens: Sequence[Token], at: int, words: GoalWords) -> int | None:
+    """Where the word stands that names a report which is asked for: a weekly status report on …; `None` where none is."""
+    found = words.opening(tokens, at)
+    start = at
+    if found is not None and found[:2] != ("read", "report"):
+        made = (found[0] == "write" and found[1] in ("create", "record")) or found[:2] == ("read", "list")
+        if not made and tuple(token.folded for token in tokens[at : found[2]]) not in words.words("making"):
+            return None
+        start = found[2]
+    if found is not None and found[:2] == ("read", "report") and words.at("report_words", tokens, at) == at:
+        return None
+    for n in range(start, min(len(tokens), start + _REPORT_WITHIN)):
+        end = words.at("report_words", tokens, n)
+        if end > n:
+            closes = end == len(tokens) or words.at("about", tokens, end) > end or words.at("each_inside", tokens, end) > end
+            return n if closes else None
+        if words.at("that", tokens, n) > n:
+            return None
+    return None
+
+
+_REPORT_WITHIN = 9
+"""Words before the word that names a report."""
+
+
+def _report(
+    piece: _Piece, at: int, named: int, formats: tuple[str, ...], refused: str, each: str, words: GoalWords
+) -> GoalPart:
+    tokens = piece.tokens
+    found = words.opening(tokens, at)
+    start = found[2] if found is not None and found[2] <= named else words.at("making", tokens, at)
+    own: list[int] = []
+    ordered, more = False, list[str]()
+    period = ""
+    n = start
+    while n < named:
+        for kind in ("articles", "own", "report_kinds.plain", "report_kinds.ordered", "formats.short", *words.periods):
+            if (end := words.at(kind, tokens, n)) > n:
+                period = words.periods.get(kind, period)
+                ordered = ordered or kind == "report_kinds.ordered"
+                more += ["short"] if kind == "formats.short" else []
+                n = end
+                break
+        else:
+            own.append(n)
+            n += 1
+    end = words.at("report_words", tokens, named)
+    about = words.at("about", tokens, end)
+    behind = piece.rest(about)
+    before = " ".join(tokens[n].text for n in own)
+    object = " ".join(part for part in (before, behind) if part)
+    return GoalPart(piece.rest(at), "read", "report", object, each, (*formats, *more), refused, True, ordered, period)
+
+
+def _without_formats(text: str, words: GoalWords) -> tuple[str, tuple[str, ...], str]:
+    """A text without the words for the form of what is delivered; the forms; and what is no form that there is."""
+    tokens = words.language.tokens(text)
+    free = _is_free(text, words)
+    if (found := words.find("not_delivered", tokens)) is not None and not free:
+        return text, (), _span(text, tokens, found)
+    if not free and (found := _language_asked(tokens, words)) is not None:
+        return text, (), _span(text, tokens, found)
+    formats, spans = list[str](), list[tuple[int, int]]()
+    for kind in _FORMATS if not free else ():
+        start = 0
+        while (place := words.find(f"formats.{kind}", tokens, start)) is not None:
+            formats.append(kind)
+            spans.append((tokens[place[0]].start, tokens[place[1] - 1].end))
+            start = place[1]
+    for start, end in sorted(spans, reverse=True):
+        text = f"{text[:start].rstrip(' ,')} {text[end:].lstrip(' ,')}"
+    return _bare(" ".join(text.split()) if spans else text), tuple(dict.fromkeys(formats)), ""
+
+
+_FORMATS = ("table", "chart", "list", "markdown", "html", "pdf", "short")
+
+
+def _span(text: str, tokens: Sequence[Token], found: tuple[int, int]) -> str:
+    return text[tokens[found[0]].start : tokens[found[1] - 1].end]
+
+
+def _language_asked(tokens: Sequence[Token], words: GoalWords) -> tuple[int, int] | None:
+    for at in range(len(tokens) - 1):
+        if (end := words.at("in_language", tokens, at)) > at and (last := words.at("languages", tokens, end)) > end:
+            return at, last
+    return None
+
+
+class Undeliverable(Exception):
+    """A part that cannot be done.
+
+    Args:
+        why: name of the sentence that says so.
+        words: what it is about.
+    """
+
+    def __init__(self, why: str, words: str) -> None:
+        super().__init__(why)
+        self.why, self.words = why, " ".join(words.split())[:200]
+
+
+log = logging.getLogger(__name__)
+
+
+class GoalPlanner:
+    """Plans one goal.
+
+    Args:
+        asker: who answers questions; each is asked once before anything is planned on it.
+        tools: those that the plan may use, by name.
+    """
+
+    def __init__(self, asker: Asker, tools: Mapping[str, Tool[Any, Any]], goal: str) -> None:
+        self._asker, self._tools, self._goal = asker, tools, goal
+        self._words = words_of(goal)
+        self._record = Record()
+        self._reader = Reader(self._record)
+        self._steps: list[Step] = []
+        self._wave = 1
+        self._last: str | None = None
+        self._found: Step | None = None
+        """The question before, where it found things that can be changed: what “them” stands for."""
+        self._vain = False
+        """Whether something is asked for of which nothing is on record."""
+
+    async def plan(self) -> GoalPlan:
+        """The plan to all of the goal.
+
+        Raises:
+            NoPlan: a part of it cannot be done; the detail says which, and names a goal that can be.
+            ServiceError: what it has to be planned from is away.
+        """
+        parts = read_goal(self._goal, self._words)
+        if not parts:
+            raise NoPlan(self._words.sentence("nothing_asked"))
+        try:
+            planned = await self._planned(parts)
+        except Undeliverable as fault:
+            said = self._words.sentence(fault.why, words=fault.words)
+            nearest = await self._nearest(parts)
+            raise NoPlan(" ".join([said, *([self._words.sentence("nearest", goal=nearest)] if nearest else [])])) from fault
+        title = self._goal.strip().splitlines()[0].strip(" .;:")[:300]
+        plan = Plan(
+            title=title[:1].upper() + title[1:], kind=_KINDS.get(parts[0].verb, parts[0].deed), steps=tuple(self._steps)
+        )
+        return GoalPlan(language=self._words.language.name, plan=plan, parts=tuple(planned))
+
+    async def _planned(self, parts: Sequence[GoalPart]) -> list[PartPlan]:
+        for part in parts:
+            self._refuse(part)
+        found = []
+        for number, part in enumerate(parts, 1):
+            if part.deed == "write" and self._last is not None:
+                self._next_wave()
+            found.append(await (self._writing(number, part) if part.deed == "write" else self._reading(number, part)))
+            if part.deed == "write":
+                self._next_wave()
+        return found
+
+    def _next_wave(self) -> None:
+        self._wave = max((step.wave for step in self._steps), default=0) + 1
+
+    def _refuse(self, part: GoalPart) -> None:
+        if part.deed == "other":
+            raise Undeliverable("not_possible", f"{part.verb} {part.object}".strip())
+        if part.refused:
+            raise Undeliverable("not_delivered", part.refused)
+        if not part.object and not part.report:
+            raise Undeliverable("nothing_asked", part.said)
+
+    def _step(self, **given: Any) -> Step:
+        step = Step(**{"wave": self._wave, **given})
+        self._steps.append(step)
+        self._last = step.id
+        return step
+
+    # What is to be read
+
+    async def _reading(self, number: int, part: GoalPart) -> PartPlan:
+        if part.report and (found := await self._report(number, part)) is not None:
+            return found
+        if RECALL_TOOL.name in self._tools and (stems := self._looked_for(part)):
+            return await self._recalling(number, part, stems)
+        question, answer = await self._question(part)
+        step = self._step(id=f"{number}.ask", description=_sentence(part.said), question=question)
+        if "chart" in part.formats or part.verb == "chart":
+            if not answer.charts and not answer.empty and not _can_chart(answer):
+                raise Undeliverable("not_explained", part.said)
+        if answer.items and all(one.type in TYPES for one in answer.items):
+            self._found = step
+        formats = (*part.formats, *(["chart"] if part.verb == "chart" else []))
+        return PartPlan(said=part.said, verb=part.verb, steps=(step.id,), formats=formats, report=part.report)
+
+    def _looked_for(self, part: GoalPart) -> tuple[str, ...]:
+        """Words of what is looked for in notes, documents or memory; none where the part does not speak of those."""
+        language = self._words.language
+        if not language.holds(part.object, language.words["stored"]):
+            return ()
+        known = vocabularies().get(language.name)
+        stop = known.stop if known is not None else frozenset()
+        phrases = [text for kind in ("stored", "about", "own", "asks_what") for text in language.words[kind]]
+        aside = {token.folded for text in phrases for token in language.tokens(text)} | stop
+        tokens = [token for token in language.tokens(part.object) if token.folded.isalnum()]
+        return tuple(dict.fromkeys(token.folded for token in tokens if token.folded not in aside and token.stem not in stop))
+
+    async def _recalling(self, number: int, part: GoalPart, stems: tuple[str, ...]) -> PartPlan:
+        """What notes and documents say, quoted. Raises `Undeliverable`: none of them speaks of it."""
+        found = await self._asker.recall(part.object)
+        if not any(holds_words(stems, one.model_dump()) for one in found.items):
+            raise Undeliverable("not_stored", part.object)
+        step = self._step(
+            id=f"{number}.recall",
+            description=_sentence(part.said),
+            tool=RECALL_TOOL.name,
+            arguments={"query": part.object[:4_000], "limit": 20, "kinds": [kind.value for kind in STORED]},
+        )
+        return PartPlan(said=part.said, verb=part.verb, steps=(step.id,), formats=part.formats, recalls=stems)
+
+    async def _question(self, part: GoalPart) -> tuple[str, QuestionAnswer]:
+        """The question that asks for a part, with its answer as it is now. Raises `Undeliverable`: no question does."""
+        frames = self._words.questions(part.verb)
+        over = self._words.questions("each") if part.each else ("{object}",)
+        objects = [each.format(object=part.object, each=part.each) for each in over]
+        asked = [*(one.format(object=object) for object in objects for one in frames), *([] if part.each else [part.said])]
+        empty: tuple[str, QuestionAnswer] | None = None
+        unexplained: list[str] = []
+        for text in dict.fromkeys(asked):
+            answer, words = await self._asker.ask(text)
+            if answer is not None and answer.read != "passages" and not answer.unexplained:
+                if not answer.empty:
+                    self._vain = self._vain or not (answer.items or answer.figures or answer.tables)
+                    return text, answer
+                empty = empty or (text, answer)
+            unexplained += [", ".join(words)] if words else []
+        if empty is not None:
+            self._vain = True
+            return empty
+        raise Undeliverable("not_explained", min(unexplained, key=len, default=part.said))
+
+    async def _report(self, number: int, part: GoalPart) -> PartPlan | None:
+        """A report over a set of the data, or over sets of the graph; `None` where it is about something else."""
+        lexicon = await self._asker.lexicon(self._goal)
+        if lexicon is not None and SURVEY_TOOL.name in self._tools:
+            found = await self._selection(part, lexicon)
+            if found is not None:
+                return await self._set_report(number, part, *found, lexicon)
+        objects = self._objects(part.object)
+        steps = []
+        for n, object in enumerate(objects, 1):
+            try:
+                question, _ = await self._question(replace(part, object=object, said=object, verb="list"))
+            except Undeliverable:
+                if len(objects) == 1:
+                    return None
+                raise
+            steps.append(self._step(id=f"{number}.ask.{n}", description=_sentence(object), question=question).id)
+            steps += await self._closer(f"{number}.ask.{n}", object, part)
+        if not steps:
+            return None
+        return PartPlan(said=part.said, verb=part.verb, steps=tuple(steps), formats=part.formats, report=True)
+
+    async def _closer(self, id: str, object: str, part: GoalPart) -> list[str]:
+        """What a report looks at closer, of what it is about: what is late, and what its period holds."""
+        found = list[str]()
+        for kind in ("closer", *(["period"] if part.period else [])):
+            for frame in self._words.questions(kind):
+                text = frame.format(object=self._without_own(object), period=part.period)
+                answer, _ = await self._asker.ask(text)
+                if answer is not None and answer.read == "constitution" and not answer.unexplained and answer.total:
+                    found.append(self._step(id=f"{id}.{kind}", description=_sentence(text), question=text).id)
+                    break
+        return found
+
+    def _without_own(self, text: str) -> str:
+        """A text without the words that say whose it is, and without articles: my tasks."""
+        tokens, at = self._words.language.tokens(text), 0
+        while (end := max(self._words.at("own", tokens, at), self._words.at("articles", tokens, at))) > at:
+            at = end
+        return _Piece(text, tokens).rest(at)
+
+    def _objects(self, text: str) -> list[str]:
+        """What a report is about, one by one: my tasks and decisions."""
+        tokens = self._words.language.tokens(text)
+        cuts, at = list[str](), 0
+        for n, token in enumerate(tokens):
+            if n and ((token.folded,) in self._words.words("joins") or "," in text[tokens[n - 1].end : token.start]):
+                cuts.append(text[at : tokens[n - 1].end])
+                at = token.end if (token.folded,) in self._words.words("joins") else token.start
+        return [_bare(one) for one in [*cuts, text[at:]] if _bare(one)]
+
+    async def _selection(self, part: GoalPart, lexicon: Lexicon) -> tuple[str, Selection] | None:
+        """The set of the data that a report is about: as it is named, or what is judged and hangs on the thing that is."""
+        language = lexicon.language.name
+        types = [kind for kind in lexicon.view.types.values() if lexicon.view.years_of(kind.name)]
+        judged = [kind for kind in types if any(_worst(one, language) for one in kind.properties)] if part.ordered else []
+        schema = Schema(lexicon.view.ontology)
+        rest = self._behind_judgement(part.object)
+        of = [f"{schema.type_name(kind.name, language)} {part.object}" for kind in judged]
+        linking = self._words.questions("of")
+        asked = [
+            part.object,
+            *([rest] if rest and not _YEAR.fullmatch(rest) else []),
+            *(
+                one.format(things=schema.type_name(kind.name, language), object=part.object)
+                for kind in judged
+                for one in linking
+            ),
+            *of,
+            self._words.questions("list")[0].format(object=part.object),
+        ]
+        for text in asked if part.object else [schema.type_name(kind.name, language) for kind in judged]:
+            understood = await self._asker.understood(text)
+            if understood is None or not isinstance(understood.plan, Select):
+                continue
+            of_set = understood.plan.of
+            named = {int(year) for year in _YEAR.findall(part.object)}
+            if not lexicon.view.years_of(of_set.type) or not named <= set(of_set.years):
+                continue
+            if not _names_year(text):
+                of_set = of_set.model_copy(update={"years": lexicon.view.years_of(of_set.type)[-_MOST_YEARS:]})
+            twin = self._asker.twin(schema)
+            if await twin.count(await twin.survey_of(of_set)):
+                return text, of_set
+        return None
+
+    def _behind_judgement(self, text: str) -> str:
+        """What stands behind words for what is judged: the risks of the projects; empty where there are none."""
+        tokens = self._words.language.tokens(text)
+        at = self._words.at("articles", tokens)
+        end = self._words.at("report_kinds.ordered", tokens, at)
+        about = self._words.at("about", tokens, end)
+        return _Piece(text, tokens).rest(about) if about > end > at else ""
+
+    async def _set_report(self, number: int, part: GoalPart, text: str, of: Selection, lexicon: Lexicon) -> PartPlan:
+        language, schema = lexicon.language.name, Schema(lexicon.view.ontology)
+        twin = self._asker.twin(schema)
+        survey = await twin.survey_of(of)
+        properties = _properties(of, lexicon)
+        what = schema.type_name(of.type, language, of.level)
+        filtered = bool(of.filters or of.among)
+        steps: list[Step] = []
+
+        def surveyed(id: str, description: str, **given: Any) -> None:
+            asked = survey.model_copy(update=given).model_dump(mode="json", exclude_defaults=True)
+            steps.append(
+                self._step(
+                    id=f"{number}.{id}", description=description, tool=SURVEY_TOOL.name, arguments={"type": of.type} | asked
+                )
+            )
+
+        by_year = GroupBy(property="year")
+        shown = tuple(one.name for one in properties)[:12]
+
+        def sentence(name: str, **values: str) -> str:
+            return self._words.sentence(name, what=what, **values)
+
+        for year in of.years:
+            surveyed(
+                f"rows.{year}", sentence("step_rows", year=str(year)), years=(year,), measure="list", show=shown, limit=MAX_ROWS
+            )
+        surveyed("count", sentence("step_count"), group_by=(by_year,), limit=MAX_ROWS)
+        self._wave += 1  # one wave after the other, so that the data is not asked everything at once
+        for one in properties:
+            if one.kind == "number":
+                measure = "avg" if one.share else "sum"
+                said = sentence("step_mean" if one.share else "step_sum", property=one.label)
+                surveyed(f"sum.{one.name}", said, group_by=(by_year,), measure=measure, of=one.name, limit=MAX_ROWS)
+            elif one.kind == "string":
+                groups = (by_year, GroupBy(property=one.name))
+                surveyed(f"by.{one.name}", sentence("step_by", property=one.label), group_by=groups, limit=MAX_ROWS)
+        begun, self._wave = self._wave - 1, self._wave + 1
+        if filtered:
+            whole = await twin.survey_of(of.model_copy(update={"filters": (), "among": ()}))
+            for one in [each for each in properties if each.worst][:1]:
+                groups = (by_year, GroupBy(property=one.name))
+                asked = whole.model_copy(update={"group_by": groups, "limit": MAX_ROWS}).model_dump(
+                    mode="json", exclude_defaults=True
+                )
+                said = sentence("step_all", property=one.label)
+                steps.append(
+                    self._step(
+                        id=f"{number}.all.{one.name}",
+                        description=said,
+                        tool=SURVEY_TOOL.name,
+                        arguments={"type": of.type} | asked,
+                    )
+                )
+        if RECALL_TOOL.name in self._tools:
+            arguments = {"query": f"{part.said} {text}"[:4_000], "limit": 10, "kinds": [ItemKind.NOTE.value]}
+            said, id = sentence("step_earlier"), f"{number}.earlier"
+            self._step(id=id, description=said, tool=RECALL_TOOL.name, arguments=arguments, optional=True)
+        self._wave = begun
+        report = SetReport(what=what, years=of.years, properties=properties, filtered=filtered)
+        ids = tuple(step.id for step in steps)
+        return PartPlan(said=part.said, verb=part.verb, steps=ids, formats=part.formats, set=report, report=True)
+
+    # What is to be written
+
+    async def _writing(self, number: int, part: GoalPart) -> PartPlan:
+        self._record = await self._asker.record()
+        self._reader = Reader(self._record)
+        through = None
+        if (of_them := self._of_them(part)) is not None:
+            through, part = of_them
+        elif part.each:
+            through = await self._going_through(number, part.each)
+        elif part.verb in _CHANGING and (each := self._all_of(part.object)):
+            through = await self._going_through(number, each[0])
+            part = replace(part, object=each[1], each=each[0])
+        tool, arguments = self._written(part)
+        if tool.name not in self._tools:
+            raise Undeliverable("no_tool", part.said)
+        given: dict[str, Any] = {}
+        if through is not None:
+            self._next_wave()
+            given = {"each": Each(of=through.id, path="items", limit=MAX_ITEMS), "depends": (through.id,)}
+        step = self._step(id=f"{number}.do", description=_sentence(part.said), tool=tool.name, arguments=arguments, **given)
+        ids = (*([through.id] if through is not None else []), step.id)
+        goes = through.id if through is not None else ""
+        return PartPlan(said=part.said, verb=part.verb, steps=ids, writes=tool.name, goes_through=goes)
+
+    async def _going_through(self, number: int, each: str) -> Step:
+        question, answer = await self._question(GoalPart(each, "read", "list", each))
+        if answer.total is not None and answer.total > MAX_ITEMS:
+            raise Undeliverable("too_many", each)
+        if not answer.items and not answer.empty:
+            raise Undeliverable("not_explained", each)
+        return self._step(id=f"{number}.set", description=_sentence(each), question=question)
+
+    def _of_them(self, part: GoalPart) -> tuple[Step, GoalPart] | None:
+        """The step that found what a part calls “them”, and the part without that word; `None` where it calls nothing so."""
+        if self._found is None:
+            return None
+        if self._words.at("pronouns", tokens := self._words.language.tokens(part.each)) == len(tokens) > 0:
+            return self._found, part
+        tokens = self._words.language.tokens(part.object)
+        end = self._words.at("pronouns", tokens)
+        if part.each or end == 0 or part.verb not in _CHANGING:
+            return None
+        return self._found, replace(part, each=part.object, object=_Piece(part.object, tokens).rest(end))
+
+    def _all_of(self, text: str) -> tuple[str, str] | None:
+        """The set of an order over all of something, and the rest: all overdue tasks as done."""
+        tokens = self._words.language.tokens(text)
+        if (end := self._words.at("all", tokens)) == 0:
+            return None
+        stop = next((n for n in range(end, len(tokens)) if self._words.at("as", tokens, n) > n), len(tokens))
+        piece = _Piece(text, tokens)
+        return piece.words(end, stop), piece.rest(stop)
+
+    def _written(self, part: GoalPart) -> tuple[Tool[Any, Any], dict[str, Any]]:
+        match part.verb:
+            case "create" | "record":
+                return self._created(part)
+            case "remember":
+                return self._remembered(part)
+            case "complete":
+                return self._updated(part, {"status": "done"}, part.object)
+            case "archive":
+                return self._updated(part, {"status": "archived"}, part.object)
+            case "mark":
+                return self._marked(part)
+            case "link":
+                return self._linked(part)
+        return self._changed(part)
+
+    def _created(self, part: GoalPart) -> tuple[Tool[Any, Any], dict[str, Any]]:
+        piece = _Piece(part.object, self._words.language.tokens(part.object))
+        at = 0
+        while (end := self._words.at("articles", piece.tokens, at)) > at:
+            at = end
+        kind, end = self._type_at(piece, at)
+        if kind is None:
+            if (part.verb == "record" and self._words.at("named", piece.tokens)) or self._words.at("that", piece.tokens):
+                return self._remembered(part)
+            raise Undeliverable("no_tool", part.said)
+        if kind.name == "note" and CREATE[kind.name].name not in self._tools:
+            return self._remembered(replace(part, object=piece.rest(end)))
+        fields, title = self._fields(piece, end, kind)
+        if not title:
+            raise Undeliverable("nothing_asked", part.said)
+        arguments: dict[str, Any] = {"title": title[:500], **fields}
+        if part.each:
+            arguments["title"] = f'{title[:300]}: {{"$item": "title"}}'
+        return CREATE[kind.name], arguments
+
+    def _type_at(self, piece: _Piece, at: int) -> tuple[NodeType | None, int]:
+        """The type of node that is named at a word, by the words for it in the language of the goal."""
+        language = self._record.words.language
+        tokens = language.tokens(piece.text)
+        best: tuple[NodeType | None, int] = (None, at)
+        for start, end, sense in language.senses_in(tokens):
+            if start == at and sense.kind == "type" and end > best[1] and (kind := node_type(str(sense.value))) is not None:
+                best = kind, end
+        return best
+
+    def _fields(self, piece: _Piece, start: int, kind: NodeType) -> tuple[dict[str, Any], str]:
+        """The properties that an order states of what it makes, and the title that is left."""
+        fields: dict[str, Any] = {}
+        gone: list[tuple[int, int]] = []
+        text, tokens = piece.text, piece.tokens
+        due = next((one.name for one in kind.properties if one.kind is Kind.DATE), None)
+        at = start
+        while at < len(tokens):
+            for cue in ("due", "priority", "effort", "because"):
+                end = self._words.at(cue, tokens, at)
+                if end > at and (found := self._field(cue, piece, end, kind, due)) is not None:
+                    name, value, stop = found
+                    fields.setdefault(name, value)
+                    gone.append((tokens[at].start, tokens[stop - 1].end))
+                    at = stop
+                    break
+            else:
+                at += 1
+        left, last = "", tokens[start].start if start < len(tokens) else len(text)
+        for begin, finish in gone:
+            left, last = f"{left}{text[last:begin]}", finish
+        left = _bare(f"{left}{text[last:]}".strip(" ,;.:"))
+        head, mark, tail = left.partition(": ")
+        if mark and tail.strip() and len(head.split()) <= _ASIDE:
+            left = tail.strip()  # on the list: paint the hull
+        quoted = _QUOTED.search(left)
+        if quoted is not None and not _bare(left[: quoted.start()].strip()).count(" ") > 2:
+            rest = _bare(left[quoted.end() :])
+            left = quoted.group()[1:-1]
+            fields |= {"description": rest} if rest else {}
+        own = self._words.language.tokens(left)
+        skip = self._words.at("named", own) or self._words.at("that", own)
+        left = _Piece(left, own).rest(skip)
+        head, _, more = left.partition(". ")
+        if more and len(head) > 3:
+            left = head
+            fields.setdefault("description", more.strip())
+        return fields, _sentence(" ".join(left.split())) if left else ""
+
+    def _field(self, cue: str, piece: _Piece, at: int, kind: NodeType, due: str | None) -> tuple[str, Any, int] | None:
+        """A property that words behind a cue state: its name, its value, and where the words end."""
+        tokens, text = piece.tokens, piece.text
+        stop = next(
+            (n for n in range(at, len(tokens)) if n > at and "," in text[tokens[n - 1].end : tokens[n].start]), len(tokens)
+        )
+        for other in ("due", "priority", "effort", "because"):
+            stop = next((n for n in range(at + 1, stop) if self._words.at(other, tokens, n) > n), stop)
+        said = piece.words(at, stop)
+        if not said:
+            return None
+        if cue == "because":
+            return ("reasoning", said, stop) if kind.property("reasoning") is not None else None
+        read = self._reader.read(said)
+        if cue == "due" and due is not None and read.periods and not read.unknown:
+            day = read.periods[0].last or read.periods[0].first
+            return (due, day.isoformat(), stop) if day is not None else None
+        if cue == "priority" and kind.property("priority") is not None:
+            value = [*read.figures, *map(float, read.of("level"))]
+            return ("priority", int(value[0]), stop) if value and 1 <= value[0] <= 5 else None
+        if cue == "effort" and kind.property("effortHours") is not None and read.hours:
+            return "effortHours", read.hours, stop
+        return None
+
+    def _remembered(self, part: GoalPart) -> tuple[Tool[Any, Any], dict[str, Any]]:
+        tokens = self._words.language.tokens(part.object)
+        said = _Piece(part.object, tokens).rest(self._words.at("named", tokens) or self._words.at("that", tokens))
+        if not said:
+            raise Undeliverable("nothing_asked", part.said)
+        text = f'{_sentence(said)}: {{"$item": "title"}}' if part.each else _sentence(said)
+        return REMEMBER_TOOL, {"items": [{"text": text}]}
+
+    def _marked(self, part: GoalPart) -> tuple[Tool[Any, Any], dict[str, Any]]:
+        tokens = self._words.language.tokens(part.object)
+        at = next((n for n in reversed(range(len(tokens))) if self._words.at("as", tokens, n) > n), None)
+        piece = _Piece(part.object, tokens)
+        if at is None:
+            raise Undeliverable("not_explained", part.said)
+        return self._updated(part, {"status": self._status(piece.words(at + 1), part)}, piece.words(0, at))
+
+    def _status(self, said: str, part: GoalPart) -> str:
+        if (tuple(token.folded for token in self._words.language.tokens(said))) in self._words.words("done"):
+            return "done"
+        found = [value for value in self._reader.read(said).of("status") if value in TYPES["task"].statuses]
+        if not found:
+            raise Undeliverable("not_explained", said)
+        return found[0]
+
+    def _updated(self, part: GoalPart, fields: dict[str, Any], target: str) -> tuple[Tool[Any, Any], dict[str, Any]]:
+        """A change of a thing that is named, or of each thing of the set that is gone through."""
+        if part.each:
+            return UPDATE_NODE_TOOL if UPDATE["task"].name not in self._tools else UPDATE["task"], {
+                "id": {"$item": "id"},
+                **fields,
+            }
+        thing = self._thing(target)
+        kind = TYPES.get(thing.type)
+        if fields.get("status") and kind is not None and fields["status"] not in kind.statuses:
+            raise Undeliverable("not_possible", part.said)
+        tool = UPDATE[thing.type] if thing.type in UPDATE and UPDATE[thing.type].name in self._tools else UPDATE_NODE_TOOL
+        if tool is UPDATE_NODE_TOOL and kind is not None:
+            common = {"title", "status", "summary", "description"}
+            own = {name: value for name, value in fields.items() if name not in common}
+            fields = {name: value for name, value in fields.items() if name in common} | ({"fields": own} if own else {})
+        return tool, {"id": thing.id, **fields}
+
+    def _thing(self, said: str) -> Thing:
+        """The one node that words name. Raises `Undeliverable`."""
+        quoted = _QUOTED.search(said)
+        wanted = " ".join((quoted.group()[1:-1] if quoted else said).casefold().split())
+        same = [one for one in self._record if one.title.casefold() == wanted or one.id.casefold() == wanted]
+        if len(same) == 1:
+            return same[0]
+        read = self._reader.read(said)
+        if not read.named or read.unknown:
+            raise Undeliverable("not_found", said)
+        first = read.named[0]
+        if len(read.things) > 1 or (first.others and not first.whole and not first.typed):
+            raise Undeliverable("several", said)
+        return first.thing
+
+    def _changed(self, part: GoalPart) -> tuple[Tool[Any, Any], dict[str, Any]]:
+        """Postpone X to a day, rename X to a title, set the priority of X to high."""
+        tokens = self._words.language.tokens(part.object)
+        piece = _Piece(part.object, tokens)
+        for at in reversed(range(1, len(tokens) - 1)):
+            end = self._words.at("as", tokens, at)
+            if end == at:
+                continue
+            target, value = piece.words(0, at), piece.rest(end)
+            if (found := self._change(part, target, value)) is not None:
+                return found
+        raise Undeliverable("not_explained", part.said)
+
+    def _change(self, part: GoalPart, target: str, value: str) -> tuple[Tool[Any, Any], dict[str, Any]] | None:
+        verb = tuple(token.folded for token in self._words.language.tokens(part.said)[:1])
+        if verb in self._words.words("renaming"):
+            return self._updated(part, {"title": value[:500]}, target)
+        read = self._reader.read(target)
+        names = [name for name in read.of("property") if name in _FIELDS]
+        day = self._reader.read(value)
+        if not names and day.periods and not day.unknown:
+            names = ["due"]
+        if not names:
+            return None
+        tokens = self._words.language.tokens(target)
+        linked = next((n for n in range(1, len(tokens)) if self._words.at("about", tokens, n) > n), None)
+        thing_said = _Piece(target, tokens).rest(linked + 1) if linked is not None and read.of("property") else target
+        if names[0] == "status":
+            return self._updated(part, {"status": self._status(value, part)}, thing_said)
+        if names[0] == "title":
+            return self._updated(part, {"title": value[:500]}, thing_said)
+        if names[0] == "due":
+            when = day.periods[0].last or day.periods[0].first if day.periods and not day.unknown else None
+            thing = self._thing(thing_said) if not part.each else None
+            kind = TYPES.get(thing.type) if thing is not None else TYPES["task"]
+            name = next((one.name for one in kind.properties if one.kind is Kind.DATE), None) if kind is not None else None
+            return self._updated(part, {name: when.isoformat()}, thing_said) if when is not None and name is not None else None
+        levels = [*day.figures, *map(float, day.of("level")), *([day.hours] if day.hours else [])]
+        if not levels:
+            return None
+        return self._updated(part, {_FIELDS[names[0]]: int(levels[0]) if names[0] == "priority" else levels[0]}, thing_said)
+
+    def _linked(self, part: GoalPart) -> tuple[Tool[Any, Any], dict[str, Any]]:
+        tokens = self._words.language.tokens(part.object)
+        piece = _Piece(part.object, tokens)
+        fault: Undeliverable | None = None
+        for at in range(1, len(tokens) - 1):
+            if (end := self._words.at("with", tokens, at)) == at:
+                continue
+            try:
+                one, other = self._thing(piece.words(0, at)), self._thing(piece.rest(end))
+            except Undeliverable as error:
+                fault = fault or error
+                continue
+            source, target = TYPES.get(one.type), TYPES.get(other.type)
+            names = list(declared_types(source, target)) if source is not None and target is not None else []
+            if names:
+                return RELATE_TOOL, {"fromId": one.id, "toId": other.id, "type": names[0]}
+            names = list(declared_types(target, source)) if source is not None and target is not None else []
+            if names:
+                return RELATE_TOOL, {"fromId": other.id, "toId": one.id, "type": names[0]}
+        raise fault or Undeliverable("not_possible", part.said)
+
+    # What can be done in its place
+
+    async def _nearest(self, parts: Sequence[GoalPart]) -> str:
+        """A goal that is near to one that cannot be reached, and that can; empty where none is found."""
+        lexicon = await self._asker.lexicon(self._goal)
+        for text in islice(dict.fromkeys(self._candidates(parts, lexicon)), _MOST_CANDIDATES):
+            near = GoalPlanner(self._asker, self._tools, text)
+            try:
+                await near._planned(read_goal(text, self._words))
+            except Undeliverable:
+                continue
+            except ServiceError as error:
+                log.warning("a nearest goal could not be looked for: %s", error.code)
+                return ""
+            if not near._vain:
+                return text
+        return ""
+
+    def _candidates(self, parts: Sequence[GoalPart], lexicon: Lexicon | None) -> Iterator[str]:
+        for part in parts:
+            if part.refused:
+                yield _bare(re.sub(rf"\s*{re.escape(part.refused)}\b", "", part.said))
+        for part in parts:
+            if part.deed != "other" and not part.refused and len(parts) > 1:
+                yield part.said
+        for part in parts:
+            text = part.each or part.object
+            whole = part.deed != "write" or bool(part.each)
+            for object in (*(_beginnings(text, self._words) if whole else ()), *self._about_types(text, lexicon)):
+                yield self._words.sentence("alternative_list", object=object)
+
+    def _about_types(self, text: str, lexicon: Lexicon | None) -> Iterator[str]:
+        """What a text says of each sort of thing that it names: the open tasks of it, and then its tasks."""
+        language = self._words.language
+        known = vocabularies().get(language.name)
+        tokens = language.tokens(text)
+        piece = _Piece(text, tokens)
+        for n, token in enumerate(tokens):
+            senses = known.language.phrases.get((token.stem,), ()) if known is not None else ()
+            of_twin = lexicon.look_up((token.stem,)) if lexicon is not None else ()
+            of_graph = next((str(sense.value) for sense in senses if sense.kind == "type"), None)
+            if of_graph is None and not any(sense.kind == "type" for sense in of_twin):
+                continue
+            for start in range(max(0, n - 2), n):
+                if all(self._words.at(kind, tokens, start) == start for kind in _LEADS):
+                    yield piece.words(start, n + 1)
+            yield noun(of_graph) if of_graph is not None and language.name == "en" else token.text
+
+
+_KINDS = {"report": "report", "list": "list", "count": "count", "compare": "comparison", "chart": "chart", "find": "question"}
+_FIELDS = {"due": "dueDate", "priority": "priority", "effort": "effortHours", "status": "status", "title": "title"}
+"""Names of properties by the senses that orders to change them have."""
+_CHANGING = ("complete", "archive", "mark", "change")
+"""Classes of verbs that change what there is."""
+_ASIDE = 3
+"""Words between the type of what is made and a colon that are no part of its title."""
+_MOST_CANDIDATES = 12
+"""Goals that are looked at for the nearest that can be reached."""
+_MOST_YEARS = 10
+_CATEGORIES, _NUMBERS, _DATES = 4, 5, 2
+"""Properties of each kind that a report looks at."""
+_MOST_VALUES = 25
+"""Values of a property beyond which a table by value says nothing."""
+_YEAR = re.compile(r"\b(?:1[89]|20|21)\d\d\b")
+
+
+def _names_year(text: str) -> bool:
+    return bool(_YEAR.search(text))
+
+
+def _sentence(text: str) -> str:
+    """A text as a sentence begins, at most as long as a step's description."""
+    plain = _bare(text)[:900]
+    return plain[:1].upper() + plain[1:]
+
+
+_LEADS = ("articles", "own", "all", "that", "with", "asks_what")
+"""Kinds of words that stand before what is meant."""
+
+
+def _beginnings(text: str, words: GoalWords) -> Iterator[str]:
+    """A text without what leads it, and its beginnings up to where another clause begins."""
+    tokens = words.language.tokens(text)
+    start = 0
+    while (end := max(words.at(kind, tokens, start) for kind in _LEADS)) > start:
+        start = end
+    piece = _Piece(text, tokens)
+    yield piece.words(start)
+    for end in range(len(tokens) - 1, start, -1):
+        if any(words.at(kind, tokens, end) > end for kind in ("that", "with", "in_language")):
+            yield piece.words(start, end)
+
+
+def _can_chart(answer: QuestionAnswer) -> bool:
+    rows = answer.tables[0].rows if answer.tables else ()
+    return len(rows) > 1 and any(all(isinstance(row[at], int | float) for row in rows) for at in range(len(rows[0])))
+
+
+def _worst(one: PropertyView, language: str) -> tuple[str, ...]:
+    """The last values of a closed set that is in an order: its words say what stands last."""
+    return (
+        one.choices[-max(1, len(one.choices) * 2 // 5) :]
+        if one.choices and (one.most.get(language) or one.most.get("en"))
+        else ()
+    )
+
+
+def _properties(of: Selection, lexicon: Lexicon) -> tuple[Property, ...]:
+    """The properties that a report over a set looks at: those that are known of some, what is judged first."""
+    language = lexicon.language.name
+    schema = Schema(lexicon.view.ontology)
+    known = lexicon.view.known
+    fixed = {one.property for one in of.filters if one.via is None and one.op == "="}
+    room = {"string": _CATEGORIES, "number": _NUMBERS, "date": _DATES}
+    found = []
+    declared = [one for one in schema.properties(of.type) if (of.type, one.name) in known and one.name not in fixed]
+    for one in sorted(declared, key=lambda each: not (each.choices and each.most)):
+        values = known[of.type, one.name]
+        if one.kind == "string" and not one.choices and not 1 < len(values.values) <= _MOST_VALUES:
+            continue
+        if room.get(one.kind, 0) == 0:
+            continue
+        room[one.kind] -= 1
+        bounded = one.lowest is not None and one.highest is not None
+        found.append(
+            Property(
+                name=one.name,
+                label=schema.property_name(of.type, one.name, language),
+                kind=one.kind,
+                unit=one.unit or "",
+                choices=one.choices,
+                worst=_worst(one, language),
+                share=one.unit == "%" or bounded,
+            )
+        )
+    return tuple(found)
