@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 
 from evals.tasks import REPORT
-from evals.tasks_report import ABLATION, put
+from evals.tasks_report import ABLATION, commit, put
 from phronesis_contracts import Label, OriginKind, Principal
 from phronesis_contracts.memory import REMEMBER
 from phronesis_contracts.tasks import Verified
@@ -314,10 +314,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="tasks of each subject (5)")
     parser.add_argument("--dry", action="store_true", help="write nothing")
     given = parser.parse_args(arguments)
+    at = commit()
     lines = asyncio.run(section(range(1, given.seeds + 1), given.rounds))
     print("\n".join(lines))
     if not given.dry:
-        put(REPORT, ABLATION, lines)
+        put(REPORT, ABLATION, lines, at)
     return 0
 
 

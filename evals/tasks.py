@@ -305,7 +305,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not given.own and arms != ["full"]:
         print("an arm is a setting of the stack: use --own", file=sys.stderr)
         return 1
-    outcomes: list[Outcome] = []
+    outcomes, at = list[Outcome](), tasks_report.commit()
     try:
         with tempfile.TemporaryDirectory(prefix="phronesis-tasks-") as name:
             folder = Path(name)
@@ -325,7 +325,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.records:
         given.records.write_text(tasks_report.records(outcomes), "utf-8")
     if given.report:
-        tasks_report.write(given.report, given.model, outcomes, _command(given))
+        tasks_report.write(given.report, given.model, outcomes, _command(given), at)
         print(given.report)
     return 0
 

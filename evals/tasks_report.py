@@ -95,17 +95,25 @@ def records(outcomes: Iterable[Outcome]) -> str:
     )
 
 
-def write(file: Path, model: str, outcomes: Sequence[Outcome], command: str) -> None:
-    """Put the section of a model into the report."""
-    put(file, TITLES[model], [f"`python -m evals tasks {command}`", "", *section(outcomes)])
+def write(file: Path, model: str, outcomes: Sequence[Outcome], command: str, at: str) -> None:
+    """Put the section of a model into the report.
+
+    Args:
+        file: the report.
+        model: `rules`, `given` or `local`.
+        outcomes: of its tasks.
+        command: the arguments that they were made with.
+        at: the commit that was checked out when they began.
+    """
+    put(file, TITLES[model], [f"`python -m evals tasks {command}`", "", *section(outcomes)], at)
 
 
-def put(file: Path, title: str, lines: Sequence[str]) -> None:
-    """Put a section into the report in place of the one of its title; the others stay."""
+def put(file: Path, title: str, lines: Sequence[str], at: str) -> None:
+    """Put a section, measured at a commit, into the report in place of the one of its title; the others stay."""
     old = file.read_text("utf-8") if file.exists() else ""
     parts = [part for part in old.split("\n## ")[1:]]
     found = {part.split("\n", 1)[0].strip(): f"## {part.rstrip()}\n" for part in parts}
-    found[title] = "\n".join([f"## {title}", "", f"Measured at `{commit()}`.", "", *lines]).rstrip() + "\n"
+    found[title] = "\n".join([f"## {title}", "", f"Measured at `{at}`.", "", *lines]).rstrip() + "\n"
     text = "\n".join([*_HEAD, *(found[one] for one in _ORDER if one in found)])
     file.write_text(text, "utf-8")
 
