@@ -38,11 +38,11 @@ from .ablation_model import Scripted
 from .ablation_world import SERVER, Job, World
 from .progress import say
 
-SEEDS, ROUNDS = 10, 5
+SEEDS, ROUNDS = 10, 3
 """Worlds, and tasks of each of their 24 subjects."""
 PILOTS = (1_001, 1_002)
 """Worlds that the equal cost is found on; none of them is measured."""
-STEP, MOST = 0.25, 12.0
+STEP, MOST = 0.5, 12.0
 """By how many further readings a task they are tried, and up to how many."""
 DRAWS = 2_000
 """Samples of a bootstrap."""
@@ -311,7 +311,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """See the module; the exit status."""
     parser = argparse.ArgumentParser(prog="python -m bench.ablation", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seeds", type=int, default=SEEDS, help="worlds (10)")
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help="tasks of each subject (5)")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="tasks of each subject (3)")
     parser.add_argument("--dry", action="store_true", help="write nothing")
     given = parser.parse_args(arguments)
     at = commit()

@@ -85,6 +85,11 @@ def load_portfolio(where: Stack) -> None:
         load(where, ["portfolio"])
 
 
+def publish(where: Stack, folder: Path, key: str) -> None:
+    """Publish the texts of a folder as a tenant's own instructions. Raises `StackError`: they were refused."""
+    _command(["instructions", "publish", str(folder), "--yes", "--url", where.url, "--key", key])
+
+
 def make_key(where: Stack, tenant: str) -> str:
     """A key for a tenant, which may load data and make keys.
 

@@ -7,8 +7,8 @@ python -m evals tasks --own --model local --limit 12     the small local model, 
 python -m evals tasks --own --model given --tokens 20000 the model of the environment, with a budget for each task
 python -m evals tasks --domain orchard --failures out.txt   the local stack, and what was not accepted
 
-An arm is a setting of the stack, so every arm but `full` needs `--own`. Rules neither look ahead nor plan anew: with them
-only `no-strategies` can differ from `full`.
+An arm is a setting of the stack or a text of its tenants, so every arm but `full` needs `--own`. Rules neither look ahead nor
+plan anew: with them only `no-strategies` can differ from `full`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,18 @@ ARMS: dict[str, dict[str, str]] = {
     "full": {},
     "no-strategies": {"ORCHESTRATOR_STRATEGIES": "0"},
     "no-look-ahead": {"ORCHESTRATOR_PREFLIGHT_LIMIT": "0.001"},
+    "no-replanning": {},
 }
+"""Settings of the stack."""
+TEXTS = {
+    "no-replanning": {
+        "nova/evaluate": (
+            'Answer `{"revise": false, "reason": "as planned"}` and nothing else, whatever stands below.\n\n'
+            "{{input}}\n{{plan}}\n{{schema}}\n{{boundary}}\n"
+        )
+    }
+}
+"""Texts that the tenants of an arm have in place of the agent's own: no setting leaves re-planning out."""
 MODELS = {
     "rules": {"GROQ_API_KEY": "", "ORCHESTRATOR_MODEL_URL": ""},
     "given": {},
@@ -207,7 +218,10 @@ class Runner:
     def _here(self) -> tuple[Client, Client]:
         """An administrator and a user of the world's tenant, which is made and loaded where there is none."""
         if self._admin is None or self._person is None:
-            self._admin = Client(self._where.url, self._world.load(self._where, self._folder), self._patience)
+            key = self._world.load(self._where, self._folder)
+            if texts := TEXTS.get(self._arm):
+                stack.publish(self._where, _written(texts, self._folder / f"texts-{self._arm}"), key)
+            self._admin = Client(self._where.url, key, self._patience)
             self._person = self._admin.user(f"tasks-{uuid4().hex[:12]}", "maestro")
             self._world.equip(self._person)
         return self._admin, self._person
@@ -290,6 +304,15 @@ class Runner:
             text=str((report or {}).get("text") or end.detail),
             verified=verified.get("accepted"),
         )
+
+
+def _written(texts: Mapping[str, str], folder: Path) -> Path:
+    """A folder with these texts by tag."""
+    for tag, text in texts.items():
+        file = folder / f"{tag}.md"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, "utf-8")
+    return folder
 
 
 def _is_asked(person: Client, task: str) -> bool:
