@@ -236,6 +236,10 @@ def _scores(some: Sequence[Outcome]) -> list[str]:
         told.append(f"Mean score of those that are right: {statistics.fmean(right):.2f}.")
     if wrong:
         told.append(f"Mean score of those that are wrong: {statistics.fmean(wrong):.2f}, the highest {max(wrong):.2f}.")
+    if verified := [one for one in some if one.verified]:
+        told.append(
+            f"{len(verified)} runs are verified by the stack, {sum(not one.accepted for one in verified)} of them wrongly."
+        )
     return told
 
 

@@ -42,11 +42,13 @@ from . import tables
 from .tables import Row
 
 Complaints = list[str]
-_RAW = re.compile(r"""\{\s*["'][A-Za-z_]\w*["']\s*:|\[\s*\{|[:=|]\s*None\b|```json|\\n""")
+_RAW = re.compile(r"""\{\s*["'][A-Za-z_]\w*["']\s*:|\[\s*\{|[=|]\s*None\b|:\s*None\s*[,;}\])]|```json|\\n""")
 """What shows that data was printed instead of being reported."""
 _HEADING = re.compile(r"^#{1,6}\s+(.*)$")
 _ONE_FIGURE = re.compile(r"^\W*\d[\d.,]*(?:\W+\w+){0,2}\W*$")
 _APART = re.compile(r"(?<=[.!?])\s+(?=[A-Z“\"])")
+_ASIDE = frozenset({"sources", "to bear in mind", "limits", "what is missing"})
+"""Headings of what is no part of the answer."""
 _SHORT = 2
 """Cells of a row whose label may have more words than the key."""
 _LEAST_TEXT = 12
@@ -162,8 +164,9 @@ def _pieces_of_text(text: str, under: str) -> list[Piece]:
     for line in text.splitlines():
         if match := _HEADING.match(line.strip()):
             heading, columns = match[1], []
+            found += [] if normal(heading) in _ASIDE else [Piece(heading, under)]
             continue
-        if not line.strip() or normal(heading) in ("sources", "to bear in mind", "limits", "what is missing"):
+        if not line.strip() or normal(heading) in _ASIDE:
             continue
         if line.strip().startswith("|"):
             cells = [cell.strip() for cell in line.strip().strip("|").split("|")]

@@ -267,6 +267,10 @@ def test_sources_and_limits_are_not_read_as_the_answer() -> None:
     assert check(told("- Hook Point\n- Long Ness was looked at, too")) == ["Long Ness does not belong there"]
 
 
+def test_a_name_may_stand_in_a_heading() -> None:
+    assert report(names(["Hook Point"]))(told("## Hook Point\n\nIts lamp was changed in spring.")) == []
+
+
 def test_a_refusal_is_one_that_the_stack_gave_and_that_names_what_is_near() -> None:
     refused = End("failed", code="task.no_plan", refused=True, detail="There is no upkeep of 2019; there is one of 2026.")
     assert declined("2026")(refused) == []
