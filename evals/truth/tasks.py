@@ -49,6 +49,8 @@ _ONE_FIGURE = re.compile(r"^\W*\d[\d.,]*(?:\W+\w+){0,2}\W*$")
 _APART = re.compile(r"(?<=[.!?])\s+(?=[A-Z“\"])")
 _ASIDE = frozenset({"sources", "to bear in mind", "limits", "what is missing"})
 """Headings of what is no part of the answer."""
+_ROWS_OF_A_GROUP = 3
+"""Rows that a group has at most in one table: more of them are a list of what is in it."""
 _SHORT = 2
 """Cells of a row whose label may have more words than the key."""
 _LEAST_TEXT = 12
@@ -302,8 +304,15 @@ def groups(wanted: Mapping[str, float]) -> Check:
 
 def _stated(end: End, key: str, value: float, keys: Iterable[str]) -> Iterable[tuple[str, bool]]:
     """Where a key stands with figures, and whether they fit; with several figures that do not fit, nothing is stated."""
+
+    def is_row(piece: Piece) -> bool:
+        return any(normal(str(cell)) == normal(key) for cell in piece.cells)
+
+    rows = Counter(piece.under for piece in end.pieces if is_row(piece))
     for piece in end.pieces:
-        if piece.cells and any(normal(str(cell)) == normal(key) for cell in piece.cells):
+        if is_row(piece):
+            if rows[piece.under] > _ROWS_OF_A_GROUP:
+                continue  # single things that are told apart by it, and no figure of the group
             cells = [_cell(cell) for cell in piece.cells if normal(str(cell)) != normal(key)]
             figures = [readings for readings in cells if readings]
             fits = any(_close(one, value) for readings in figures for one in readings)

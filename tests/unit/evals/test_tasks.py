@@ -179,6 +179,31 @@ def test_a_dump_of_the_whole_world_is_no_answer_to_a_list() -> None:
     assert wrong == []
 
 
+def test_the_right_report_of_another_world_is_wrong_in_this_one() -> None:
+    others = {job.id: job for job in jobs(1)}
+    wrong = []
+    for job in jobs(0):
+        other = others[job.id]
+        differ = sorted(job.check.told.splitlines()) != sorted(other.check.told.splitlines())
+        if job.reach == "within" and not job.check.effects and differ:
+            end = replace(right(world(job.domain, 1), other), before=state(world(job.domain)), after=state(world(job.domain)))
+            wrong += [job.id] if not job.check(end) else []
+    assert wrong == []
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_all_rows_of_the_twin_are_no_report_on_them(seed: int) -> None:
+    wrong = []
+    for job in jobs(seed):
+        if job.reach == "within" and job.kind in ("report", "compare", "count"):
+            of = world(job.domain, seed)
+            charts = [{"type": "column", "title": key, "data": rows} for key, rows in of.rows.items()]
+            tables = [{"type": "table", "title": key, "data": rows} for key, rows in of.rows.items()]
+            end = replace(right(of, job), report={"title": "All", "text": f"{OPENING}\n\n- All", "charts": charts + tables})
+            wrong += [job.id] if not job.check(end) else []
+    assert wrong == []
+
+
 def test_whatever_was_asked_a_further_change_of_the_world_is_not_accepted() -> None:
     wrong = []
     for job in jobs():
