@@ -16,10 +16,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
+import multiprocessing
 import random
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import fmean
 
 from evals.tasks import REPORT
@@ -169,12 +172,18 @@ Runs = Mapping[int, Sequence[Ran]]
 """By seed what became of its tasks, in their order."""
 
 
-async def run(arm: Arm, seeds: Iterable[int], rounds: int) -> dict[int, list[Ran]]:
-    """An arm in several worlds, in each of them from nothing."""
-    return {seed: await worked(arm, World(seed), rounds) for seed in seeds}
+def run(arm: Arm, seeds: Sequence[int], rounds: int, pool: Executor | None = None) -> dict[int, list[Ran]]:
+    """An arm in several worlds, in each of them from nothing, and in several processes where there is a pool of them."""
+    job = partial(_in_world, arm, rounds)
+    return dict(zip(seeds, (map(job, seeds) if pool is None else pool.map(job, seeds)), strict=True))
 
 
-async def at_equal_cost(arm: Arm, seeds: Sequence[int], rounds: int, room: float) -> Arm:
+def _in_world(arm: Arm, rounds: int, seed: int) -> list[Ran]:
+    logging.disable(logging.WARNING)  # that tools fail is what the world is for
+    return asyncio.run(worked(arm, World(seed), rounds))
+
+
+def at_equal_cost(arm: Arm, seeds: Sequence[int], rounds: int, room: float, pool: Executor | None = None) -> Arm:
     """The same arm with as many further readings as leave it within a cost.
 
     Args:
@@ -182,12 +191,13 @@ async def at_equal_cost(arm: Arm, seeds: Sequence[int], rounds: int, room: float
         seeds: worlds that it is tried in.
         rounds: tasks of each subject.
         room: the cost of a task.
+        pool: processes.
     """
     low, high = 0, int(MOST / STEP)
     while low < high:
         middle = (low + high + 1) // 2
         tried = _with(arm, middle * STEP)
-        if cost(await run(tried, seeds, rounds)) <= room:
+        if cost(run(tried, seeds, rounds, pool)) <= room:
             low = middle
         else:
             high = middle - 1
@@ -270,18 +280,17 @@ def verdict(arm: Arm, full: Runs, runs: Runs) -> str:
     return f"- {arm.name}: no difference is shown at equal cost. **It is not shown that what it lacks pays.**"
 
 
-async def section(seeds: Sequence[int], rounds: int) -> list[str]:
+def section(seeds: Sequence[int], rounds: int, pool: Executor) -> list[str]:
     """The lines of the report."""
-    logging.disable(logging.WARNING)  # that tools fail is what the world is for
     say(f"ablation: {ALL.name}")
-    full = await run(ALL, seeds, rounds)
-    room = cost(await run(ALL, PILOTS, rounds))
+    full = run(ALL, seeds, rounds, pool)
+    room = cost(run(ALL, PILOTS, rounds, pool))
     plain, equal = {ALL: full}, {ALL: full}
     for arm in ARMS[1:]:
         say(f"ablation: {arm.name}")
-        plain[arm] = await run(arm, seeds, rounds)
-        same = await at_equal_cost(arm, PILOTS, rounds, room)
-        equal[same] = await run(same, seeds, rounds)
+        plain[arm] = run(arm, seeds, rounds, pool)
+        same = at_equal_cost(arm, PILOTS, rounds, room, pool)
+        equal[same] = run(same, seeds, rounds, pool)
     tasks = len(full[seeds[0]])
     return [
         f"`python -m bench.ablation`: {len(seeds)} worlds of {tasks} tasks, the same in each arm, four figures each, one after",
@@ -312,10 +321,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.ablation", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seeds", type=int, default=SEEDS, help="worlds (10)")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="tasks of each subject (3)")
+    parser.add_argument("--workers", type=int, default=2, help="worlds at a time (2)")
     parser.add_argument("--dry", action="store_true", help="write nothing")
     given = parser.parse_args(arguments)
     at = commit()
-    lines = asyncio.run(section(range(1, given.seeds + 1), given.rounds))
+    with ProcessPoolExecutor(given.workers, multiprocessing.get_context("spawn")) as pool:
+        lines = section(range(1, given.seeds + 1), given.rounds, pool)
     print("\n".join(lines))
     if not given.dry:
         put(REPORT, ABLATION, lines, at)

@@ -78,10 +78,10 @@ SOME = {1: [Ran(True, 4, 3, False)] * 8 + [Ran(False, 9, 4, True)] * 2, 2: [Ran(
 
 
 @pytest.mark.verify
-async def test_further_readings_raise_the_cost_and_stay_within_what_is_allowed() -> None:
-    room = cost(await run(ALL, [7], 1))
-    same = await at_equal_cost(NONE, [7], 1, room)
-    plain, equal = cost(await run(NONE, [7], 1)), cost(await run(same, [7], 1))
+def test_further_readings_raise_the_cost_and_stay_within_what_is_allowed() -> None:
+    room = cost(run(ALL, [7], 1))
+    same = at_equal_cost(NONE, [7], 1, room)
+    plain, equal = cost(run(NONE, [7], 1)), cost(run(same, [7], 1))
     assert same.further > 0
     assert plain < equal <= room
 
