@@ -132,9 +132,10 @@ class World:
         other = {id for id in set(before.nodes) & set(after.nodes) if before.nodes[id] != after.nodes[id]}
         for id in sorted({*set(after.nodes) - set(before.nodes), *other}):
             use(admin, "node.delete.v1", {"id": id})
-        for start, kind, end in after.links - before.links:
-            if {start, end} <= set(before.nodes) - other:
-                use(admin, "relationship.delete.v1", {"fromId": start, "type": kind, "toId": end})
+        added = {link for link in after.links - before.links if {link[0], link[2]} <= set(before.nodes) - other}
+        for one in (link for page in _pages(admin, "active") for link in page.get("relationships", ())) if added else ():
+            if (one["fromId"], one["type"], one["toId"]) in added:
+                use(admin, "relationship.delete.v1", {"id": one["id"]})
         gone = {*other, *(set(before.nodes) - set(after.nodes))}
         lost = before.links - after.links
         links = [link for link in self.links if link in lost or {link[0], link[2]} & gone]
