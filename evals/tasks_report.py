@@ -37,7 +37,7 @@ _HEAD = (
     "- *within*: the tools can do it. *near*: right, or declined with words of what is near. *outside*: nothing can do it, and",
     "  accepted is a refusal that changed nothing.",
     "- *accepted*: the checker has no complaint. *claimed*: ended `completed` though it is outside. *believed*: the checker",
-    f"  rejects it and the critic scored it above {FALSE_SCORE}.",
+    f"  rejects it and the critic scored it above {FALSE_SCORE}. Both count runs.",
     "- pass^k: the chance that k runs of one task are all accepted.",
     "- Shares are means over tasks with 95 % Wilson intervals by the number of tasks, whatever the number of runs; differences",
     "  are paired by task, world and run, with 95 % intervals of a bootstrap over tasks.",
