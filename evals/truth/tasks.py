@@ -130,12 +130,17 @@ class End:
     def pieces(self) -> list[Piece]:
         """Everything that a person reads in the report, apart from sources and limits."""
         told = self.report or {}
-        title = str(told.get("title", ""))
-        found = _pieces_of_text(str(told.get("text", "")), title)
-        for chart in told.get("charts", ()):
+        title = under = str(told.get("title", ""))
+        blocks = told.get("blocks") or ()
+        # A text that is rendered from blocks says nothing that they do not.
+        found = [] if blocks else _pieces_of_text(str(told.get("text", "")), title)
+        for chart in () if blocks else told.get("charts", ()):
             found += _pieces_of_rows(f"{title}: {chart.get('title', '')}", chart.get("data"))
-        for block in told.get("blocks", ()):
-            found += _pieces_of_block(block, title)
+        for block in blocks:
+            if block.get("kind") == "heading":
+                under = str(block.get("text") or title)
+            if normal(under) not in _ASIDE:
+                found += _pieces_of_block(block, under)
         return found
 
     @cached_property
@@ -192,6 +197,8 @@ def _pieces_of_rows(title: str, data: object) -> list[Piece]:
 
 def _pieces_of_block(block: Mapping[str, Any], under: str) -> list[Piece]:
     kind = block.get("kind")
+    if kind == "heading":
+        return [Piece(under, under)]
     if kind == "text":
         return _pieces_of_text(str(block.get("markdown") or block.get("text") or ""), under)
     if kind == "figures":

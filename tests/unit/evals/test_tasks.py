@@ -257,7 +257,8 @@ def test_a_figure_may_be_rounded_as_it_is_shown_and_no_more() -> None:
 def test_figures_of_groups_are_found_in_rows_blocks_and_sentences() -> None:
     check = report(groups({"lit": 14, "dark": 4}))
     rows = [{"state": "lit", "lighthouses": 14}, {"state": "dark", "lighthouses": 4}]
-    table = {"kind": "table", "title": "States", "columns": ["state", "lighthouses"], "rows": rows}
+    cells = [list(row.values()) for row in rows]
+    table = {"kind": "table", "title": "States", "columns": ["state", "lighthouses"], "rows": cells}
     figures = {
         "kind": "figures",
         "rows": [{"label": "Lighthouses lit", "value": 14}, {"label": "Lighthouses dark", "value": 4}],
@@ -283,13 +284,25 @@ def test_the_form_that_was_asked_for_has_to_be_there() -> None:
     assert report(form("table"))(told(text)) == []
     assert report(form("chart"))(told(text)) == ["there is no chart"]
     assert report(form("chart"))(told(text, charts=[drawn])) == []
-    assert report(form("chart"))(told(text, blocks=[{"kind": "chart", **drawn}])) == []
+    assert report(form("chart"))(told(text, blocks=[{"kind": "chart", "chart": drawn}])) == []
 
 
 def test_sources_and_limits_are_not_read_as_the_answer() -> None:
     check = report(names(["Hook Point"], ["Hook Point", "Long Ness"]))
     assert check(told("- Hook Point\n\n## Sources\n\n- Long Ness was looked at, too")) == []
     assert check(told("- Hook Point\n- Long Ness was looked at, too")) == ["Long Ness does not belong there"]
+
+
+def test_of_blocks_all_is_read_but_sources_and_limits() -> None:
+    heading, limits = (
+        {"kind": "heading", "text": "Hook Point", "level": 2},
+        {"kind": "limits", "items": ["Of Long Ness nothing is known"]},
+    )
+    sources = {"kind": "sources", "rows": [{"id": "long-ness", "title": "Long Ness", "kind": "Beacon"}]}
+    rendered = "## Hook Point\n\n## What it rests on\n\n- Long Ness\n\n## What is not known\n\n- Of Long Ness nothing is known"
+    check = report(names(["Hook Point"], ["Long Ness"]))
+    assert check(told(rendered, blocks=[heading, sources, limits])) == []
+    assert check(told(rendered, blocks=[heading, {"kind": "text", "text": "So is Long Ness."}])) != []
 
 
 def test_a_name_may_stand_in_a_heading() -> None:
