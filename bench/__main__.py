@@ -16,7 +16,6 @@ from pathlib import Path
 from time import perf_counter
 
 from . import (
-    ablation,
     cognition,
     constitution,
     conversations,
@@ -52,7 +51,6 @@ SECTIONS: dict[str, tuple[str, Section]] = {
     "origins": ("What binding calls to their origin costs", origins.section),
     "journal": ("Journalled steps", journal.section),
     "tasks": ("Background tasks at once", tasks.section),
-    "ablation": ("What looking ahead, strategies and re-planning are worth", ablation.section),
     "gaps": ("Gaps in a made-up twin", gaps.section),
     "media": ("Media by kind", media.section),
     "faces": ("One tool by each face", faces.section),

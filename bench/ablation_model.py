@@ -24,12 +24,17 @@ _RECORD = re.compile(r"Reliability: outside field (\w+): (\d+)% success")
 
 
 class Scripted:
-    """The model. It is a `Planner` and a `Thinker`."""
+    """The model. It is a `Planner` and a `Thinker`.
+
+    Args:
+        further: readings of the first plan beside those that it would make, each from a further source.
+    """
 
     name = "scripted"
 
-    def __init__(self) -> None:
+    def __init__(self, further: int = 0) -> None:
         self.calls = 0
+        self._further = further
 
     async def look_ahead(self, turn: TurnContext) -> Answer[LookAhead]:
         """Name tools with a poor record, and that one source alone may be wrong."""
@@ -87,13 +92,15 @@ class Scripted:
     ) -> Plan:
         """Readings of things, each by the sources that are trusted most and were not tried for it."""
         trusted, times = _trusted(known), 2 if TWICE in known.ahead else 1
+        every = [thing for things in waves for thing, _ in things]
+        further = Counter(every[at % len(every)] for at in range(0 if known.remaining else self._further))
         steps = []
         for wave, things in enumerate(waves, 1):
             for thing, tried in things:
                 free = [tool for tool in trusted if tool not in set(tried) | lacking] or [
                     tool for tool in trusted if tool not in set(tried)
                 ]
-                steps += [_step(thing, tool, wave) for tool in free[: times if not tried else 1]]
+                steps += [_step(thing, tool, wave) for tool in free[: times + further[thing] if not tried else 1]]
         return Plan(title="Figures", kind="figures", steps=tuple(steps))
 
 

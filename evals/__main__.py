@@ -4,6 +4,7 @@ python -m evals --set portfolio --half tune --failures failures.jsonl     the lo
 python -m evals --url URL --key KEY --report report.md                    all sets on any stack that holds the data
 python -m evals --own                                                     a stack of its own, loaded for it (make evals)
 python -m evals --set twins --seed 7 --seed 8                             generated ontologies and data of these seeds
+python -m evals tasks --own                                               background tasks in worlds of their own (--help)
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from . import items, report, stack, twins
+from . import items, report, stack, tasks, twins
 from .client import Client, StackError
 from .run import Record, run
 
@@ -24,7 +25,10 @@ REPORT = Path(__file__).parents[1] / "docs" / "generated" / "evals.md"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """See the module; the exit status: 0 if everything that was chosen ran, whatever the answers were."""
-    given = _parser().parse_args(arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] == ["tasks"]:
+        return tasks.main(words[1:])
+    given = _parser().parse_args(words)
     chosen = given.set or list(items.NAMES)
     try:
         with tempfile.TemporaryDirectory(prefix="phronesis-evals-") as folder:

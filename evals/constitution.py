@@ -70,7 +70,7 @@ class Domain:
         self.name = name
         self.today = datetime.now(UTC).date()
         by = self.today - date.fromisoformat(str(told["asOf"]))
-        self.nodes: list[dict[str, Any]] = [{key: _moved(value, by) for key, value in node.items()} for node in told["nodes"]]
+        self.nodes: list[dict[str, Any]] = [{key: moved(value, by) for key, value in node.items()} for node in told["nodes"]]
         self.links = [tuple(str(line).split()) for line in told["relationships"]]
         self._by_id = {node["id"]: node for node in self.nodes}
         files = sorted(folder.glob(f"questions-*-{name}.yaml"))
@@ -175,11 +175,11 @@ def _use(client: Client, tool: str, given: Mapping[str, Any]) -> dict[str, Any]:
     return client.call("POST", f"/api/v1/tools/{tool}", json=given)
 
 
-def _moved(value: Any, by: timedelta) -> Any:
+def moved(value: Any, by: timedelta) -> Any:
     if isinstance(value, date):
         return (value + by).isoformat()
     if isinstance(value, dict):
-        return {key: _moved(member, by) for key, member in value.items()}
+        return {key: moved(member, by) for key, member in value.items()}
     if isinstance(value, str) and (found := _DAY.match(value)):
         return (date.fromisoformat(found[0]) + by).isoformat() + value[found.end() :]
     return value

@@ -131,11 +131,11 @@ def parse(raw: Mapping[str, Any], name: str, words: Mapping[str, Any], half: str
 def _turn(raw: Mapping[str, Any], words: Mapping[str, Any]) -> Turn:
     expect = raw["expect"]
     if isinstance(expect, str):
-        expect = eval(expect, {"__builtins__": _BUILTINS, **words})  # the repository's own files
+        expect = eval(expect, {"__builtins__": BUILTINS, **words})  # the repository's own files
     return Turn(str(raw["text"]), expect, tuple(raw.get("attach", ())), bool(raw.get("new")))
 
 
-_BUILTINS = {one.__name__: one for one in (len, sum, min, max, sorted, abs, list, set, round, any, all, dict, str)}
+BUILTINS = {one.__name__: one for one in (len, sum, min, max, sorted, abs, list, set, round, any, all, dict, str)}
 
 
 def replace_held(raw_items: Sequence[Mapping[str, Any]], name: str) -> None:

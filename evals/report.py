@@ -15,7 +15,7 @@ BINS = 10
 _HEAD = "| {} | questions | right | 95 % | wrong | 95 % | declined | errors |\n|---|---|---|---|---|---|---|---|"
 
 
-def wilson(part: int, whole: int) -> tuple[float, float]:
+def wilson(part: float, whole: int) -> tuple[float, float]:
     """The 95 % Wilson interval of a share."""
     if not whole:
         return 0.0, 1.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,10 +42,15 @@ def find(url: str | None, key: str | None, data: Path | None) -> Stack:
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[Stack]:
-    """A stack of its own, until the block ends."""
+def running(folder: Path, settings: Mapping[str, str] | None = None) -> Iterator[Stack]:
+    """A stack of its own, until the block ends.
+
+    Args:
+        folder: for its data.
+        settings: environment variables of it, over the caller's own.
+    """
     data = folder / "data"
-    environment = os.environ | _ENVIRONMENT  # noqa: TID251 - a child process gets the caller's environment
+    environment = os.environ | _ENVIRONMENT | dict(settings or {})  # noqa: TID251 - a child process gets the caller's environment
     _command(["up", "--detach", "--data", str(data), "--port", "0"], environment)
     try:
         yield find(None, None, data)
@@ -78,6 +83,11 @@ def load_portfolio(where: Stack) -> None:
     except StackError as exc:
         print(f"{exc}; trying once more", file=sys.stderr)
         load(where, ["portfolio"])
+
+
+def publish(where: Stack, folder: Path, key: str) -> None:
+    """Publish the texts of a folder as a tenant's own instructions. Raises `StackError`: they were refused."""
+    _command(["instructions", "publish", str(folder), "--yes", "--url", where.url, "--key", key])
 
 
 def make_key(where: Stack, tenant: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from bench.ablation import ARMS, Arm, Ran, row, worked
+from bench.ablation import ARMS, Arm, Ran, at_equal_cost, cost, differences, interval, row, run, verdict, worked
 from bench.ablation_world import SOURCES, SUBJECTS, Trouble, World
 
 ALL, NO_PREFLIGHT, NO_STRATEGIES, NO_REPLANNING, NONE = ARMS
@@ -73,6 +73,40 @@ def test_a_document_with_one_false_figure_is_no_success() -> None:
     assert [replace(world, saved=[text]).met(job) for text in texts] == [True, False, False]
 
 
-def test_an_arms_line_has_its_share_with_wilsons_interval_and_its_steps() -> None:
-    ran = [Ran(True, 4, 3, False)] * 8 + [Ran(False, 9, 4, True)] * 2
-    assert row("some", ran) == "| some | 80% | 49% to 94% | 5.0 | 6.2 | 3.2 | 20% |"
+SOME = {1: [Ran(True, 4, 3, False)] * 8 + [Ran(False, 9, 4, True)] * 2, 2: [Ran(True, 4, 3, False)] * 10}
+"""Tasks of two worlds."""
+
+
+@pytest.mark.verify
+def test_further_readings_raise_the_cost_and_stay_within_what_is_allowed() -> None:
+    room = cost(run(ALL, [7], 1))
+    same = at_equal_cost(NONE, [7], 1, room)
+    plain, equal = cost(run(NONE, [7], 1)), cost(run(same, [7], 1))
+    assert same.further > 0
+    assert plain < equal <= room
+
+
+def test_an_arms_line_has_its_share_its_cost_and_how_far_it_is_from_all_three() -> None:
+    whole = {seed: [Ran(True, 8, 6, True)] * 10 for seed in SOME}
+    line = row(replace(NONE, further=1.5), SOME, whole)
+    assert line.startswith("| none of them | 1.5 | 90.0% | ")
+    assert "| 4.5 | 3.1 | 7.6 | 10% | +10.0 points |" in line
+    assert row(ALL, whole, whole).endswith("| 8.0 | 6.0 | 14.0 | 100% | - | - |")
+
+
+def test_differences_are_those_of_the_same_task() -> None:
+    one, other = {1: [Ran(True, 1, 1, False), Ran(False, 1, 1, False)]}, {1: [Ran(False, 1, 1, False), Ran(True, 1, 1, False)]}
+    assert differences(one, other) == {1: [1.0, -1.0]}
+
+
+def test_the_interval_of_worlds_that_differ_is_wider_than_that_of_worlds_that_are_alike() -> None:
+    low, high = interval({1: [0.0, 1.0] * 20, 2: [0.0, 1.0] * 20})
+    least, most = interval({1: [0.0] * 40, 2: [1.0] * 40})
+    assert least < low < 0.5 < high < most
+
+
+def test_a_part_pays_only_where_the_interval_says_so() -> None:
+    good, bad = {1: [Ran(True, 1, 1, False)] * 9}, {1: [Ran(False, 1, 1, False)] * 9}
+    assert "What it lacks pays." in verdict(NONE, good, bad)
+    assert "does not pay" in verdict(NONE, bad, good)
+    assert "not shown" in verdict(NONE, good, good)
