@@ -149,7 +149,7 @@ def test_listed_tools_are_all_that_an_agent_is_offered_and_sources_take_from_the
     assert [tool.name for tool in list_offered_tools(narrowed, WHO)] == ["recall", "node.get.v1"]
     of_memory = agent(loop="tools", tools=["recall", "node.get.v1", "http_fetch"], sources=["memory"])
     assert [tool.name for tool in list_offered_tools(of_memory, WHO)] == ["recall", "http_fetch"]
-    assert set(list_task_tools(of_memory, WHO, rules=True)) == {"recall", "calendar.get.v1"}
+    assert set(list_task_tools(of_memory, WHO, rules=True)) == {"recall", "http_fetch", "calendar.get.v1"}
 
 
 def test_an_agent_with_outside_tools_alone_works_with_its_list() -> None:
