@@ -610,7 +610,7 @@ def format_cell(value: Cell) -> str:
             return value
 
 
-_MARKS = re.compile(r"[\\`*\[\]<>|]|(?<!\w)_|_(?!\w)")
+_MARKS = re.compile(r"[\\`*\[\]<>|]|(?<![^\W_])_|_(?![^\W_])")
 _OPENING = re.compile(r"^(?=[#+>~=-])|(?<=^\d)(?=[.)])")
 """Where a line would begin a list, a heading or a quotation."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -153,6 +153,7 @@ def test_the_markdown_of_a_model_becomes_headings_texts_and_tables_without_the_t
     ]
 
 
+@example([(None, "__0__")])
 @given(st.lists(st.tuples(CELLS, CELLS), min_size=1, max_size=5))
 def test_a_reader_of_the_markdown_sees_the_cells_of_the_table_and_no_other(rows: list[tuple[Cell, Cell]]) -> None:
     [found] = shown_tables(render_blocks([TableBlock(columns=("One", "Other"), rows=tuple(rows))]))
