@@ -572,7 +572,8 @@ class _TaskRun:
         """The most that the result may score, and whether rules verified all of it."""
         skipped = len(done.skipped)
         if self._goal is not None:
-            return judge(self._goal, done.known, text, skipped, checks)
+            say = goal_words()[self._goal.language].sentence
+            return judge(self._goal, done.known, text, skipped, checks, say)
         writes = any(part.deed == "write" for part in read_goal(done.known.goal))
         return judge_by_evidence(done.known, text, skipped, asked=asked, writes=writes), False
 

@@ -60,7 +60,7 @@ from .ports import (
     WrittenReport,
 )
 from .report import column, line
-from .runner import QuestionDesk, ReadingNeighbours
+from .runner import ASKED, QuestionDesk, ReadingNeighbours
 
 Row = dict[str, Any]
 STORED = (ItemKind.FACT, ItemKind.NOTE, ItemKind.CONCEPT)
@@ -252,7 +252,38 @@ def _part_blocks(
             blocks.append(HeadingBlock(text=_line(step.description, 300), level=3))
         blocks += _answer_blocks(part, answer, say)
         limits += answer.notes if is_partial(answer) else ()
+        limits += [say("not_on_record", property=one, words=part.said) for one in answer.lacking]
+        limits += [say("left_out", property=one, words=part.said) for one in find_lacking(part, answer, say)]
     return blocks, limits
+
+
+def find_lacking(part: PartPlan, answer: QuestionAnswer, say: Say) -> list[str]:
+    """What a question asks for and its part of the deliverable does not hold: in no column, no label and no sentence."""
+    if answer.empty:
+        return []
+    blocks = _answer_blocks(part, answer, say)
+    heads = [_stems(head) for block in blocks for head in _heads(block)]
+    tabled = any(isinstance(block, TableBlock | FiguresBlock) for block in blocks)
+    texts = [_stems(block.text) for block in blocks if isinstance(block, TextBlock)] if not tabled else []
+    known = [*heads, *texts, *map(_stems, answer.lacking)]
+    lost = [one.words for one in answer.asked if not any(_stems(label) <= held for label in one.labels for held in known)]
+    return list(dict.fromkeys([*answer.left_out, *lost]))
+
+
+def _heads(block: ReportBlock) -> Iterator[str]:
+    match block:
+        case TableBlock(columns=columns, rows=rows):
+            yield from columns
+            yield from (str(row[0]) for row in rows)
+        case FiguresBlock(rows=figures):
+            yield from (row.label for row in figures)
+        case TextBlock(text=text):
+            yield from text.split("\n")[:1]  # it says how many there are
+
+
+def _stems(text: str) -> frozenset[str]:
+    language = detect(text)
+    return frozenset(token.stem for token in language.tokens(text) if token.folded.isalnum())
 
 
 _TABLE_LINES = re.compile(r"(?:^|\n)\|[^\n]*")
@@ -270,7 +301,7 @@ def _answer_blocks(part: PartPlan, answer: QuestionAnswer, say: Say) -> list[Rep
     if several or "short" in part.formats:
         text = _BULLETS.sub("", text).strip(" \n") or text
     blocks: list[ReportBlock] = [TextBlock(text=text[:20_000])] if text else []
-    if answer.figures and not several:
+    if answer.figures and (not several or answer.read == "constitution"):
         blocks.append(FiguresBlock(rows=answer.figures[:100]))
     if part.report and answer.read == "constitution" and len(answer.items) > 1:
         blocks += _item_figures(answer, say)
@@ -293,11 +324,26 @@ def _table_of(answer: QuestionAnswer, say: Say) -> TableBlock | None:
     if answer.read != "constitution" or not answer.items or answer.total is None:
         return None
     extras = [name for name in _EXTRA if any(_extra(one, name) is not None for one in answer.items)]
+    of_each = [(one.model_extra or {}).get(ASKED) or {} for one in answer.items]
+    asked = [label for label in dict.fromkeys(label for one in of_each for label in one) if label != "status"]
+    extras = [name for name in extras if not any(_stems(label) <= _stems(_words(name)) for label in asked)]
     several = len({one.type for one in answer.items}) > 1
-    columns = (say("column_title"), *([say("column_type")] if several else []), say("column_status"), *map(_words, extras))
+    columns = (
+        say("column_title"),
+        *([say("column_type")] if several else []),
+        say("column_status"),
+        *asked,
+        *map(_words, extras),
+    )
     rows = tuple(
-        (one.title, *([one.type] if several else []), _extra(one, "status"), *(_extra(one, name) for name in extras))
-        for one in answer.items[:_SHOWN_ITEMS]
+        (
+            one.title,
+            *([one.type] if several else []),
+            _extra(one, "status"),
+            *(_cell_of(of.get(label)) for label in asked),
+            *(_extra(one, name) for name in extras),
+        )
+        for one, of in zip(answer.items[:_SHOWN_ITEMS], of_each, strict=False)
     )
     return TableBlock(columns=tuple(column[:1].upper() + column[1:] for column in columns), rows=rows)
 
@@ -758,7 +804,7 @@ def _says(node: Mapping[str, Any], name: str, value: Any) -> bool:
 
 
 def judge(
-    goal: GoalPlan, known: GoalKnowledge, written: WrittenReport, skipped: int, checks: Mapping[str, bool]
+    goal: GoalPlan, known: GoalKnowledge, written: WrittenReport, skipped: int, checks: Mapping[str, bool], say: Say
 ) -> tuple[Criticism, bool]:
     """How well a goal that rules planned was met, and whether all of it is verified.
 
@@ -782,9 +828,13 @@ def judge(
         for id in part.steps:
             if id not in given or given[id].step.question is None:
                 continue
-            if is_partial(QuestionAnswer.model_validate(given[id].outcome.answer)):
+            answer = QuestionAnswer.model_validate(given[id].outcome.answer)
+            if is_partial(answer):
                 score = min(score, CAP_IN_PART)
                 faults.append(f"{part.said}: read in part")
+            if lost := find_lacking(part, answer, say):
+                score = min(score, CAP_WITHOUT_EVIDENCE)
+                faults.append(f"{part.said}: without {', '.join(lost)}")
     if skipped or not given:
         score = min(score, CAP_WITHOUT_EVIDENCE)
         faults.append("steps were left out")

@@ -26,7 +26,7 @@ from ..agents.counsel.reading import Reader, Record, Thing, vocabularies
 from ..understanding.language import Language, Token, detect, parse
 from ..understanding.lexicon import Lexicon
 from ..understanding.plan import Schema, Select, Selection
-from .deliver import STORED, Asker, GoalPlan, PartPlan, Property, SetReport, holds_words
+from .deliver import STORED, Asker, GoalPlan, PartPlan, Property, SetReport, find_lacking, holds_words
 from .ports import MAX_ITEMS, Each, Plan, QuestionAnswer, Step
 
 Deed = Literal["read", "write", "other"]
@@ -257,6 +257,8 @@ def _cut_soft(text: str, words: GoalWords) -> list[str]:
             continue
         open_each = words.at("each", tokens, begun) > begun and len(cuts) == 1 and not joined
         in_turn = any((one.folded,) in words.words("sequence") for one in tokens[at:first])
+        if not in_turn and words.at("measures", tokens, first) > first:
+            continue  # one more figure of the same: the number, the total cost
         if open_each or not _parts_here(text[cuts[-1] : token.start], tokens, after, words, in_turn=in_turn):
             continue
         cuts.append(token.start)
@@ -300,6 +302,7 @@ def _part(text: str, words: GoalWords) -> GoalPart | None:
     if deed != "read" and not each and (inside := words.find("each_inside", tokens, end)) is not None:
         return _each_inside(piece, found, inside, formats, refused, words)
     report_asked = deed == "read" and verb == "report"
+    end = at if words.at("measures", tokens, at) > at else end  # the figure is a part of what is asked
     return GoalPart(said, deed, verb, piece.rest(end).rstrip(" ?!"), each, formats, refused, report_asked)
 
 
@@ -430,11 +433,12 @@ class Undeliverable(Exception):
     Args:
         why: name of the sentence that says so.
         words: what it is about.
+        part: the part of the goal that they stand in, where the sentence names that.
     """
 
-    def __init__(self, why: str, words: str) -> None:
+    def __init__(self, why: str, words: str, part: str = "") -> None:
         super().__init__(why)
-        self.why, self.words = why, " ".join(words.split())[:200]
+        self.why, self.words, self.part = why, " ".join(words.split())[:200], " ".join(part.split())[:200]
 
 
 log = logging.getLogger(__name__)
@@ -474,7 +478,7 @@ class GoalPlanner:
         try:
             planned = await self._planned(parts)
         except Undeliverable as fault:
-            said = self._words.sentence(fault.why, words=fault.words)
+            said = self._words.sentence(fault.why, words=fault.words, part=fault.part)
             nearest = await self._nearest(parts)
             raise NoPlan(" ".join([said, *([self._words.sentence("nearest", goal=nearest)] if nearest else [])])) from fault
         title = self._goal.strip().splitlines()[0].strip(" .;:")[:300]
@@ -562,9 +566,13 @@ class GoalPlanner:
         asked = [*(one.format(object=object) for object in objects for one in frames), *([] if part.each else [part.said])]
         empty: tuple[str, QuestionAnswer] | None = None
         unexplained: list[str] = []
+        lost: list[list[str]] = []
         for text in dict.fromkeys(asked):
             answer, words = await self._asker.ask(text)
             if answer is not None and answer.read != "passages" and not answer.unexplained:
+                if lacking := find_lacking(_as_planned(part), answer, self._words.sentence):
+                    lost.append(lacking)
+                    continue
                 if not answer.empty:
                     self._vain = self._vain or not (answer.items or answer.figures or answer.tables)
                     return text, answer
@@ -573,6 +581,8 @@ class GoalPlanner:
         if empty is not None:
             self._vain = True
             return empty
+        if lost:
+            raise Undeliverable("lacks", ", ".join(min(lost, key=len)), part.said)
         raise Undeliverable("not_explained", min(unexplained, key=len, default=part.said))
 
     async def _report(self, number: int, part: GoalPart) -> PartPlan | None:
@@ -1106,6 +1116,12 @@ def _beginnings(text: str, words: GoalWords) -> Iterator[str]:
     for end in range(len(tokens) - 1, start, -1):
         if any(words.at(kind, tokens, end) > end for kind in ("that", "with", "in_language")):
             yield piece.words(start, end)
+
+
+def _as_planned(part: GoalPart) -> PartPlan:
+    """A part as the deliverable of its answer is made, before there are steps."""
+    formats = (*part.formats, *(["chart"] if part.verb == "chart" else []))
+    return PartPlan(said=part.said, verb=part.verb, steps=(), formats=formats, report=part.report)
 
 
 def _can_chart(answer: QuestionAnswer) -> bool:

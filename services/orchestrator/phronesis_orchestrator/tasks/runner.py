@@ -45,6 +45,7 @@ from phronesis_contracts.tasks import (
 )
 
 from ..agents.binding import Origins, labels_of
+from ..agents.counsel.answers import Grid
 from ..agents.counsel.questions import CounselAnswer, answer_in_full
 from ..agents.counsel.tools import NotOffered, TurnTools
 from ..agents.presentation import sanitize_answer, sanitize_text
@@ -62,6 +63,7 @@ from ..understanding.plan import DATA_PLANS, Change, Focus, Rank, Select, Unknow
 from .decisions import SPENT, BudgetMeter, Replanner
 from .ports import (
     Ask,
+    AskedThing,
     Caller,
     FoundThing,
     GoalKnowledge,
@@ -480,12 +482,14 @@ def _from_twin(answer: RuleAnswer, finding: Finding) -> QuestionAnswer:
 
 def _from_counsel(answer: CounselAnswer, desk: TurnTools) -> QuestionAnswer:
     cited = desk.record.sources(answer.text)
-    if answer.found is None:
+    plans = answer.plans
+    if answer.found is None or plans is None:
         items = [FoundThing(id=one.id, type=one.type, title=one.title) for one in cited]
     else:
         items = [
-            FoundThing(**{**one.fields, "id": one.id, "type": one.type, "title": one.title, "status": one.status})
+            FoundThing(**{**one.fields, "id": one.id, "type": one.type, "title": one.title, "status": one.status, ASKED: of})
             for one in answer.found
+            for of in (plans.told_of.get(one.id, {}),)
         ]
     return QuestionAnswer(
         text=sanitize_answer(answer.text),
@@ -493,10 +497,27 @@ def _from_counsel(answer: CounselAnswer, desk: TurnTools) -> QuestionAnswer:
         empty=answer.found is not None and not answer.found,
         total=len(answer.found) if answer.found is not None else None,
         items=tuple(items[:_LISTED]),
+        figures=tuple(FigureRow(label=_begun(label)[:300], value=value) for label, value in plans.figures) if plans else (),
+        tables=(_grid(plans.grid),) if plans is not None and plans.grid is not None else (),
+        asked=tuple(AskedThing(words=one.words, labels=(one.label,)) for one in plans.demanded) if plans else (),
+        lacking=plans.lacking if plans is not None else (),
         sources=_source_rows(cited),
         notes=("The graph is larger than what was read of it.",) if answer.partial else (),
         confidence=1.0,
     )
+
+
+ASKED = "asked"
+"""Field of a thing that was found: what was asked of it, by the label of each."""
+
+
+def _begun(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _grid(grid: Grid) -> TableBlock:
+    columns = tuple(_begun(one)[:300] for one in grid.columns[:MAX_COLUMNS])
+    return TableBlock(columns=columns, rows=tuple(row[:MAX_COLUMNS] for row in grid.rows[:MAX_TABLE_ROWS]))
 
 
 def _from_passages(answer: RuleAnswer) -> QuestionAnswer:

@@ -249,6 +249,8 @@ class CounselAnswer:
     """The set that was asked for, whole; `None` where the answer is no set."""
     partial: bool = False
     """Whether the graph is larger than what was read of it."""
+    plans: Plans | None = None
+    """What was told of that set, and what was asked of it; absent where the answer is a refusal."""
 
 
 async def answer_by_rules(running: TurnRun, turn: TurnContext, desk: TurnTools) -> str:
@@ -280,7 +282,7 @@ async def answer_in_full(running: TurnRun, turn: TurnContext, desk: TurnTools) -
     asked = Asked(running, turn, desk, record, question)
     text = await asked.answer()
     answers = bool(text) and not asked.declined and not asked.unexplained
-    return CounselAnswer(text, answers, asked.unexplained, asked.found, record.partial)
+    return CounselAnswer(text, answers, asked.unexplained, asked.found, record.partial, asked.plans)
 
 
 _COMPARED = ("owner", "due", "budget", "effort", "spent", "priority", "roi", "confidence", "likelihood", "decided", "observed")
@@ -320,6 +322,11 @@ class Asked:
         self.declined = False
         """Whether what was said is no answer, or rests on a guess."""
         self.unexplained: tuple[str, ...] = ()
+
+    @property
+    def plans(self) -> Plans:
+        """What answers from the record, with what it told."""
+        return self._plans
 
     @property
     def found(self) -> tuple[Thing, ...] | None:
@@ -662,6 +669,8 @@ class Asked:
         return set(self._record.words.language.key(f"{one.text[:1_000]} {one.id}"))
 
     async def _compared(self, r: Reading) -> str:
+        if r.has("ask", "compare") and not r.unknown and (said := self._plans.compare_sets(r)):
+            return said
         if len(r.things) >= 2 and r.has("ask", "compare"):
             told = list(dict.fromkeys(r.things))[:4]
             r.cover_named(*told)

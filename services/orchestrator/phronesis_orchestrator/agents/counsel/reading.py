@@ -424,6 +424,8 @@ class Reading:
     """Nodes that are left out of what is asked for: all but these."""
     covered: set[int] = field(default_factory=set)
     """Tokens that the plan of the answer accounts for."""
+    scope: tuple[Thing, ...] | None = None
+    """Nodes among which alone the set is looked for; all where absent."""
     met: set[tuple[int, str]] = field(default_factory=set)
     """Where words that ask begin, with the senses of asking that the plan meets."""
     closed: bool = False
@@ -550,7 +552,7 @@ class Reading:
 
 _PERCENT = ("%", "percent")
 _BARE = frozenset(
-    {"stop", "weighty", "negation", "except", "multiplier", "range_to", "articles", "verb_months", "asking", "his"}
+    {"stop", "weighty", "negation", "except", "multiplier", "range_to", "articles", "verb_months", "asking", "his", "showing"}
 )
 """Kinds of words that are no senses of their own."""
 _ASIDE = frozenset({"list", "describe", "exists", "name_of"})
