@@ -307,6 +307,8 @@ def _answer_blocks(part: PartPlan, answer: QuestionAnswer, say: Say) -> list[Rep
         blocks += _item_figures(answer, say)
     if table is not None and several and "short" not in part.formats:
         blocks.append(table)
+        if (of_each := _of_each(answer, say)) is not None:
+            blocks.append(of_each)
     blocks += [ChartBlock(chart=one) for one in _charts_of(part, answer)]
     if answer.notes and not is_partial(answer):
         blocks.append(TextBlock(text="\n".join(f"- {note}" for note in answer.notes)))
@@ -319,8 +321,18 @@ def is_partial(answer: QuestionAnswer) -> bool:
 
 
 def _table_of(answer: QuestionAnswer, say: Say) -> TableBlock | None:
-    if answer.tables:
-        return answer.tables[0]
+    return answer.tables[0] if answer.tables else _items_table(answer, say)
+
+
+def _of_each(answer: QuestionAnswer, say: Say) -> TableBlock | None:
+    """The things behind a table of groups, where something is asked of each of them that the groups do not say."""
+    heads = {_stems(one) for one in answer.tables[0].columns} if answer.tables else set()
+    labels = {label for one in answer.items for label in (one.model_extra or {}).get(ASKED) or {}}
+    more = [label for label in labels if not any(_stems(label) <= head for head in heads)]
+    return _items_table(answer, say) if heads and more else None
+
+
+def _items_table(answer: QuestionAnswer, say: Say) -> TableBlock | None:
     if answer.read != "constitution" or not answer.items or answer.total is None:
         return None
     extras = [name for name in _EXTRA if any(_extra(one, name) is not None for one in answer.items)]

@@ -275,26 +275,44 @@ class Plans:
         self._add_returns(q, r)
         if r.has("ask", "lack"):
             self._add_lack(q, r)
-        elif not r.named and not r.has("ask", "max", "min", "group") and len(q.conditions) == before:
+        elif not (r.named or q.shown or r.has("ask", "max", "min", "group")) and len(q.conditions) == before:
             self._add_relation(q, r)
         return q
 
     def _shown(self, r: Reading) -> tuple[str, ...]:
         """Types that are asked of each member beside its properties: the tasks with their owner and project."""
-        words = self.record.words.language.words
-        showing, plural = set(words.get("showing", ())), tuple(words.get("plural", ())) or ("\0",)
-        at = next((at for at, token in enumerate(r.tokens) if token.folded in showing), len(r.tokens))
+        showing = set(self.record.words.language.words.get("showing", ()))
+        at = self._shows_at(r)
         first = min((r.at("type", one) for one in r.types), default=at)
         if first >= at or r.has("ask", "lack"):
             return ()
         listed = any(span.start > at and span.of("property") for span in r.spans)
         found = []
         for span in r.spans:
-            own = span.start > at and r.tokens[span.start - 1].folded in showing
-            one = span.start > at and listed and not r.tokens[span.end - 1].folded.endswith(plural)
-            if span.of("type") and span.start not in r.absorbed and (own or one) and not self._is_behind(r, span.start, "group"):
+            if span.start <= at or not span.of("type") or span.start in r.absorbed:
+                continue
+            own = r.tokens[span.start - 1].folded in showing
+            before = next((n for n in range(span.start - 1, at, -1) if r.tokens[n].folded not in self._articles), at)
+            comma = "," in r.text[r.tokens[before].end : r.tokens[before + 1].start]
+            joins = comma or before == at or any(any(sense.kind == "more" for sense in one.senses) for one in r.spans if one.end == before + 1)
+            if (own or (listed and joins)) and not self._is_behind(r, span.start, "group"):
                 found += [type for type in span.of("type") if type != "human"]
+                r.cover("relation", *(one for each in r.spans if each.start > span.start for one in each.of("relation")))
         return tuple(dict.fromkeys(found))
+
+    def _shows_at(self, r: Reading) -> int:
+        """Where a word stands behind which it is said what to tell of each member: with, their; behind all words where none does."""
+        showing = set(self.record.words.language.words.get("showing", ()))
+        return next((at for at, token in enumerate(r.tokens) if token.folded in showing), len(r.tokens))
+
+    def lists(self, r: Reading) -> bool:
+        """Whether a question asks for a list that tells properties of each member."""
+        at = self._shows_at(r)
+        return bool(r.types) and any(span.start > at and span.of("property") for span in r.spans)
+
+    @property
+    def _articles(self) -> tuple[str, ...]:
+        return ("the", *self.record.words.language.words.get("articles", ()))
 
     @staticmethod
     def _is_behind(r: Reading, at: int, ask: str) -> bool:
@@ -396,14 +414,12 @@ class Plans:
         more = [one for one in self.demanded if not one.measure and one.sense in _ADDED and one.sense not in known]
         return [*found, *(replace(one, measure="sum", label=label_of(one.sense, "sum")) for one in more)]
 
-    def _table(self, name: str, groups: dict[str, list[Thing]], q: Query, *, named: bool) -> Grid:
+    def _table(self, names: tuple[str, ...], groups: dict[tuple[str, ...], list[Thing]], q: Query) -> Grid:
         """A row for each group: how many there are, the figures that were asked, and which they are."""
         counted = noun(q.types[0]) if len(q.types) == 1 else "nodes"
         wanted = [one for one in self._wanted(q) if one.measure != "count"]
-        single = [one for one in self.demanded if not one.measure and one.sense not in _ADDED and one.label != name]
-        titled = named and all(len(members) <= _TITLES for members in groups.values())
+        titled = all(len(members) <= _TITLES for members in groups.values())
         labels = [f"number of {counted}", *(one.label for one in wanted), *([counted] if titled else [])]
-        labels += [one.label for one in single]
 
         def titles(members: Sequence[Thing]) -> str:
             own = [one.sense for one in wanted]
@@ -412,21 +428,16 @@ class Plans:
                 for one in members
             )
 
-        def told(members: Sequence[Thing], sense: str) -> Cell:
-            values = (self.told_value(one, sense, q.shown) for one in members)
-            return "; ".join(dict.fromkeys(str(value) for value in values if value is not None)) or None
-
         rows = [
             (
-                value,
+                *values,
                 len(members),
                 *(self._measure(members, one) for one in wanted),
                 *([titles(members)] if titled else []),
-                *(told(members, one.sense) for one in single),
             )
-            for value, members in groups.items()
+            for values, members in groups.items()
         ]
-        return Grid((name, *labels), tuple(rows))
+        return Grid((*names, *labels), tuple(rows))
 
     def compare_sets(self, r: Reading) -> str:
         """Several sets side by side, with every figure that is asked of each; empty where a question compares no sets."""
@@ -452,7 +463,7 @@ class Plans:
                 if any(self.record.value(one, sense) is not None for some in groups.values() for one in some)
             )
         self.told_set = tuple({one.id: one for members in groups.values() for one in members}.values())
-        self.grid = self._table("compared", groups, q, named=True)
+        self.grid = self._table(("compared",), {(name,): some for name, some in groups.items()}, q)
         said = [
             f"{row[0]}: {'; '.join(f'{label} {figure(value) if isinstance(value, int | float) else value}' for label, value in zip(self.grid.columns[1:], row[1:], strict=True) if isinstance(value, int | float))}"
             for row in self.grid.rows
@@ -765,6 +776,8 @@ class Plans:
         self.told_set = tuple(found)
         self.demanded = self.demands(r, q)
         self._tell(q, r, found)
+        if self.lists(r):
+            r.cover("property", *(one.sense for one in self.demanded if one.label in self.lacking))
         measured = self._measured(r)
         if r.has("ask", "max", "min") and measured == "date":
             measured = None
@@ -852,7 +865,8 @@ class Plans:
             return paragraphs(head, *(self.in_full(one) for one in found), self.limits())
         if set(q.types) <= {"principle", "guardrail", "value", "human"} and q.types and not senses:
             return paragraphs(head, self.listed(f"{cite(one)}{self._gist(one)}" for one in found), self.limits())
-        return paragraphs(head, self.listed(self.row(one, senses) for one in found), self.limits())
+        none = f"On record for none of them: {joined(self.lacking)}." if self.lacking and self.lists(r) else ""
+        return paragraphs(head, self.listed(self.row(one, senses) for one in found), none, self.limits())
 
     def _usual(self, q: Query) -> str | None:
         return next((_USUAL[type] for type in q.types if type in _USUAL), None)
@@ -918,7 +932,18 @@ class Plans:
         if not groups or (sums and not any(groups.values())):
             return ""
         ordered = dict(sorted(members.items(), key=lambda row: (-groups.get(row[0], 0), row[0])))
-        self.grid = self._table(name, {CITED.sub("", value).strip(): some for value, some in ordered.items()}, q, named=True)
+        plain = {value: CITED.sub("", value).strip() for value in ordered}
+        second = self._second_key(r, name)
+        split: dict[tuple[str, ...], list[Thing]] = {}
+        for value, some in ordered.items():
+            if second is None or not some:
+                split[(plain[value], *(["-"] if second else []))] = list(some)
+            for one in some if second is not None else ():
+                split.setdefault((plain[value], self._said_of(one, second)), []).append(one)
+        self.grid = self._table((name, *([second] if second else [])), split, q)
+        for value, some in ordered.items():
+            for one in some:
+                self.told_of[one.id] = {name: plain[value]} | self.told_of[one.id]
         r.cover("ask", "mean", *(["list"] if found else []))
         r.cover("property", *(one.sense for one in self.demanded))
         r.cover_all("unit")
@@ -935,6 +960,10 @@ class Plans:
             unit = "hours" if measured == "effort" else spaced(measured or "")
             counted = unit if sums else q.said(int(best[1]), self.record)
             return f"{joined(same)}: {figure(best[1])} {counted}, the {'least' if low else 'most'} of all."
+        if second is not None:
+            names = f"{name} and {second}"
+            said = (f"{', '.join(map(str, row[:2]))}: {row[2]}" for row in self.grid.rows)
+            return paragraphs(f"{what[:1].upper()}{what[1:]} by {names}:", self.listed(said), self.limits())
         if len(wanted) > 1:
             rest = [one for one in wanted if one.measure != "count"]
             told = {
@@ -952,6 +981,17 @@ class Plans:
             self.listed(f"{value}: {figure(number)}" for value, number in rows),
             self.limits(),
         )
+
+    def _second_key(self, r: Reading, name: str) -> str | None:
+        """A property that figures are told by beside the first: by owner and status."""
+        start, end = r.at("ask", "group"), self._shows_at(r)
+        behind = [sense for span in r.spans if start < span.start < end for sense in span.of("property")]
+        found = [sense for sense in behind if spaced(sense) != name and (sense in ("owner", "status", "severity", "priority"))]
+        return found[0] if start >= 0 and found else None
+
+    def _said_of(self, one: Thing, sense: str) -> str:
+        value = self.record.value(one, sense)
+        return "-" if value is None else spaced(str(value)) if sense == "status" else str(value)
 
     def _all_groups(self, q: Query, r: Reading, name: str) -> list[str]:
         """Groups that are told though they may have no members: for every project."""

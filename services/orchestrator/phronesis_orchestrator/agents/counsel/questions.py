@@ -541,6 +541,7 @@ class Asked:
             r.has("ask", "max", "min", "count", "mean", "sum", "group", "rank", "lack")
             or r.has("loss")
             or (r.has("gain") and not r.unknown and not _LIKE.search(self._question.text))
+            or self._plans.lists(r)
         ):
             self._cover_precedent(r)
             return await _precedents(self._running, desk, self._question.subject)
