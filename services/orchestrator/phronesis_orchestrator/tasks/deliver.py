@@ -167,6 +167,24 @@ class SetReport(Message):
     """Whether it is a part of something, which it is held against."""
 
 
+class FigureAsked(Message):
+    """One of several figures that are asked of the same sets."""
+
+    label: str
+    property: str = ""
+    """What it is of, as a person says it; empty for a number of things."""
+
+
+class FiguresAsked(Message):
+    """Several figures over sets of the data, told in one table."""
+
+    figures: tuple[FigureAsked, ...]
+    sets: tuple[str, ...]
+    """What the sets are called that are told side by side; one empty name where there is one set."""
+    groups: tuple[str, ...] = ()
+    """What they are told by."""
+
+
 class PartPlan(Message):
     """How one part of a goal is done."""
 
@@ -177,6 +195,8 @@ class PartPlan(Message):
     formats: tuple[str, ...] = ()
     set: SetReport | None = None
     """Of a report over the data."""
+    figures: FiguresAsked | None = None
+    """Of several figures over the data: its steps are those of each set, in turn, one for each figure."""
     report: bool = False
     writes: str = ""
     """The tool that it writes with; empty where it only reads."""
@@ -236,6 +256,8 @@ def _part_blocks(
 ) -> tuple[list[ReportBlock], list[str]]:
     if part.set is not None:
         return _SetSections(part, part.set, given, say).blocks()
+    if part.figures is not None:
+        return _figure_blocks(part, part.figures, given, say)
     if part.writes:
         return _writing_blocks(part, known, given, checks, say)
     blocks: list[ReportBlock] = []
@@ -254,6 +276,42 @@ def _part_blocks(
         limits += answer.notes if is_partial(answer) else ()
         limits += [say("not_on_record", property=one, words=part.said) for one in answer.lacking]
         limits += [say("left_out", property=one, words=part.said) for one in find_lacking(part, answer, say)]
+    return blocks, limits
+
+
+def _figure_blocks(
+    part: PartPlan, about: FiguresAsked, given: Results, say: Say
+) -> tuple[list[ReportBlock], list[str]]:
+    """A table with a row for each set and group, and a column for each figure; and of how many a figure is not known."""
+    cells: dict[tuple[str, ...], dict[int, Cell]] = {}
+    unknown: Counter[str] = Counter()
+    ids = iter(part.steps)
+    for name in about.sets:
+        for at, one in enumerate(about.figures):
+            found = given.get(next(ids))
+            for row in (found.answer or {}).get("rows", ()) if found is not None else ():
+                groups = (row.get("group"), row.get("group2"))[: len(about.groups)]
+                key = (name, *(say("none_on_record") if value is None else str(value) for value in groups))
+                value = row.get("value")
+                cells.setdefault(key, {})[at] = round(value, 2) if isinstance(value, float) else value
+                unknown[one.property] += int(row.get("unknown") or 0) if one.property else 0
+    several = len(about.sets) > 1
+    rows = tuple(
+        (*(key if several else key[1:]), *(of.get(at, None if one.property else 0) for at, one in enumerate(about.figures)))
+        for key, of in cells.items()
+    )
+    heads = (*([say("column_set")] if several else []), *about.groups)
+    limits = [say("not_known_of", property=name, n=f"{n:,}") for name, n in unknown.items() if n]
+    labels = tuple(one.label for one in about.figures)
+    if not heads:
+        values = rows[0] if rows else ()
+        return [FiguresBlock(rows=tuple(FigureRow(label=_line(a, 300), value=b) for a, b in zip(labels, values, strict=False)))], limits
+    table = TableBlock(columns=tuple(_line(one, 100) for one in (*heads, *labels)), rows=rows[:MAX_ROWS])
+    blocks: list[ReportBlock] = [table]
+    if "chart" in part.formats and (at := chart_column(table)) is not None:
+        x, y = table.columns[0], table.columns[at]
+        drawn = [{x: str(row[0]), y: row[at]} for row in table.rows if _number(row[at])]
+        blocks.append(ChartBlock(chart=column(_line(part.said, 200), x, y, drawn)))
     return blocks, limits
 
 
@@ -733,6 +791,9 @@ async def check_steps(goal: GoalPlan, known: GoalKnowledge, caller: Caller, ask:
             elif result.step.question is not None:
                 again = await ask(f"task.check.{id}", result.step.question)
                 found[id] = again.ok and _same_answer(result.outcome.answer or {}, again.answer or {})
+            elif part.figures is not None:
+                again = await caller.call(f"task.check.{id}", result.step.tool or "", result.step.arguments, ours=True)
+                found[id] = again.ok and (again.answer or {}).get("rows") == (result.outcome.answer or {}).get("rows")
             elif part.recalls:
                 found[id] = any(holds_words(part.recalls, one) for one in _items(result))
             elif part.writes:
@@ -850,7 +911,7 @@ def judge(
     if skipped or not given:
         score = min(score, CAP_WITHOUT_EVIDENCE)
         faults.append("steps were left out")
-    if any(part.set is None for part in goal.parts) and (strays := unsupported_figures(written, known)):
+    if any(part.set is None and part.figures is None for part in goal.parts) and (strays := unsupported_figures(written, known)):
         score = min(score, CAP_WITHOUT_EVIDENCE)
         faults.append(f"figures without a source: {', '.join(sorted(strays)[:5])}")
     return Criticism(score=score, reason="; ".join(faults) or "each part was done and checked"), not faults

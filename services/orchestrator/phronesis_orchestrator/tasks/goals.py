@@ -25,9 +25,10 @@ from ..agents.counsel.answers import noun
 from ..agents.counsel.reading import Reader, Record, Thing, vocabularies
 from ..understanding.language import Language, Token, detect, parse
 from ..understanding.lexicon import Lexicon
-from ..understanding.plan import Schema, Select, Selection
-from .deliver import STORED, Asker, GoalPlan, PartPlan, Property, SetReport, find_lacking, holds_words
+from ..understanding.plan import Aggregate, Compare, Schema, Select, Selection
+from .deliver import STORED, Asker, FigureAsked, FiguresAsked, GoalPlan, PartPlan, Property, SetReport, find_lacking, holds_words
 from .ports import MAX_ITEMS, Each, Plan, QuestionAnswer, Step
+from .runner import FigureSaid, figures_said, find_left_out
 
 Deed = Literal["read", "write", "other"]
 
@@ -523,6 +524,8 @@ class GoalPlanner:
             return found
         if RECALL_TOOL.name in self._tools and (stems := self._looked_for(part)):
             return await self._recalling(number, part, stems)
+        if not part.report and (told := await self._figures(number, part)) is not None:
+            return told
         question, answer = await self._question(part)
         step = self._step(id=f"{number}.ask", description=_sentence(part.said), question=question)
         if "chart" in part.formats or part.verb == "chart":
@@ -532,6 +535,61 @@ class GoalPlanner:
             self._found = step
         formats = (*part.formats, *(["chart"] if part.verb == "chart" else []))
         return PartPlan(said=part.said, verb=part.verb, steps=(step.id,), formats=formats, report=part.report)
+
+    async def _figures(self, number: int, part: GoalPart) -> PartPlan | None:
+        """Several figures over sets of the data, of which one question would tell one; `None` where fewer are asked."""
+        lexicon = await self._asker.lexicon(self._goal)
+        if lexicon is None or SURVEY_TOOL.name not in self._tools:
+            return None
+        for text in dict.fromkeys((part.said, part.object)):
+            understood = await self._asker.understood(text)
+            plan = understood.plan if understood is not None else None
+            if not isinstance(plan, Aggregate | Compare) or (isinstance(plan, Compare) and plan.how != "side_by_side"):
+                continue
+            sides = plan.sides if isinstance(plan, Compare) else (plan,)
+            said = figures_said(text, lexicon, sides[0].of.type)
+            if sides[0].group_by and len(said) == 1 and said[0].property and "chart" not in (*part.formats, part.verb):
+                said = (FigureSaid("", "count"), *said)  # what is added up is told with how many it is of
+            if len(said) < 2 or find_left_out(text, lexicon, plan, said) or any(side.having or side.count_groups or side.limit for side in sides):
+                continue
+            return await self._figure_steps(number, part, said, sides, lexicon)
+        return None
+
+    async def _figure_steps(
+        self, number: int, part: GoalPart, said: Sequence[FigureSaid], sides: Sequence[Aggregate], lexicon: Lexicon
+    ) -> PartPlan:
+        schema, language = Schema(lexicon.view.ontology), lexicon.language.name
+        twin, of = self._asker.twin(schema), sides[0].of
+        what = schema.type_name(of.type, language, of.level)
+        figures = []
+        for one in said:
+            name = schema.property_name(of.type, one.property, language) if one.property else ""
+            unit = schema.property(of.type, one.property).unit if one.property else ""
+            label = self._words.sentence(f"figure_of_{one.measure}", property=name, what=what)
+            figures.append(FigureAsked(label=f"{label} ({unit})" if unit else label, property=name))
+        sets = [side.of for side in sides] if len(sides) > 1 else _apart(of)
+        names = _names_apart(sets)
+        steps = []
+        for at, (name, one) in enumerate(zip(names, sets, strict=True), 1):
+            survey = await twin.survey_of(one)
+            for n, (asked, told) in enumerate(zip(said, figures, strict=True), 1):
+                measured = {"measure": "avg" if asked.measure == "mean" else asked.measure, "of": asked.property}
+                given = survey.model_copy(update={"group_by": sides[0].group_by, "limit": MAX_ROWS, **measured})
+                steps.append(
+                    self._step(
+                        id=f"{number}.figure.{at}.{n}",
+                        description=_sentence(" – ".join(filter(None, (told.label, name)))),
+                        tool=SURVEY_TOOL.name,
+                        arguments={"type": of.type} | given.model_dump(mode="json", exclude_defaults=True),
+                    ).id
+                )
+        groups = tuple(
+            schema.type_name(one.to, language, many=False) if one.to else schema.property_name(of.type, one.property, language)
+            for one in sides[0].group_by
+        )
+        asked_of = FiguresAsked(figures=tuple(figures), sets=names, groups=groups)
+        formats = (*part.formats, *(["chart"] if part.verb == "chart" else []))
+        return PartPlan(said=part.said, verb=part.verb, steps=tuple(steps), formats=formats, figures=asked_of)
 
     def _looked_for(self, part: GoalPart) -> tuple[str, ...]:
         """Words of what is looked for in notes, documents or memory; none where the part does not speak of those."""
@@ -1116,6 +1174,33 @@ def _beginnings(text: str, words: GoalWords) -> Iterator[str]:
     for end in range(len(tokens) - 1, start, -1):
         if any(words.at(kind, tokens, end) > end for kind in ("that", "with", "in_language")):
             yield piece.words(start, end)
+
+
+def _apart(of: Selection) -> list[Selection]:
+    """The sets that one question names at once, each by itself and then together: the red and the green ones."""
+    several = next((one for one in of.filters if one.op == "in" and isinstance(one.value, tuple)), None)
+    if several is None or not isinstance(several.value, tuple) or len(several.value) > _MOST_SETS:
+        return [of]
+    rest = tuple(one for one in of.filters if one is not several)
+    of_each = [several.model_copy(update={"op": "=", "value": one, "words": str(one)}) for one in several.value]
+    return [*(of.model_copy(update={"filters": (*rest, one)}) for one in of_each), of]
+
+
+def _names_apart(sets: Sequence[Selection]) -> tuple[str, ...]:
+    """What tells sets from each other: the words of the conditions that not all have, and their years."""
+    if len(sets) == 1:
+        return ("",)
+    common = [one for one in sets[0].filters if all(one in of.filters for of in sets)]
+    names = []
+    for of in sets:
+        own = [one.words or str(one.value) for one in of.filters if one not in common]
+        own += [one.name for one in of.among] if any(one.among != of.among for one in sets) else []
+        own += list(map(str, of.years)) if any(one.years != of.years for one in sets) else []
+        names.append(" ".join(own) or of.type)
+    return tuple(names)
+
+
+_MOST_SETS = 6
 
 
 def _as_planned(part: GoalPart) -> PartPlan:

@@ -7,9 +7,10 @@ import hashlib
 import json
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import pairwise
+from typing import Any, Literal, cast
 
 from pydantic import TypeAdapter
 from pydantic_core import from_json, to_jsonable_python
@@ -59,7 +60,10 @@ from ..turns.ports import Neighbours
 from ..turns.turn import LostClaim
 from ..understanding.answering import RuleAnswer, answer_by_rules
 from ..understanding.finding import Finding
-from ..understanding.plan import DATA_PLANS, Change, Focus, Rank, Select, Unknown
+from ..understanding.language import detect
+from ..understanding.lexicon import Lexicon
+from ..understanding.plan import DATA_PLANS, Aggregate, Change, Compare, Focus, Rank, Select, Unknown
+from ..understanding.reading import Item, read
 from .decisions import SPENT, BudgetMeter, Replanner
 from .ports import (
     Ask,
@@ -440,7 +444,13 @@ class QuestionDesk:
             return None, ()
         if answer.understood.passed:
             return None, answer.understood.passed
-        return _from_twin(answer, finding), ()
+        return await self._with_asked(_from_twin(answer, finding), turn.user_text, plan), ()
+
+    async def _with_asked(self, answer: QuestionAnswer, text: str, plan: Any) -> QuestionAnswer:
+        """An answer of the twin with what its question asks for and the plan to it leaves out."""
+        assert self._running.vocabularies is not None, "it was answered from the twin"
+        lexicon = await self._running.vocabularies.lexicon(self._running.claim.who, detect(text))
+        return answer if lexicon is None else answer.model_copy(update={"left_out": find_left_out(text, lexicon, plan)})
 
     async def _of_counsel(self, running: TurnRun, turn: TurnContext) -> tuple[QuestionAnswer | None, Sequence[str]]:
         if turn.agent is None:
@@ -478,6 +488,90 @@ def _from_twin(answer: RuleAnswer, finding: Finding) -> QuestionAnswer:
         notes=(*(sanitize_text(text) for text in written.insights), *answer.understood.notes),
         confidence=max(0.0, min(1.0, answer.sure)),
     )
+
+
+@dataclass(frozen=True)
+class FigureSaid:
+    """A figure that a question about the twin asks for."""
+
+    words: str
+    measure: Literal["count", "sum", "mean", "median"]
+    property: str | None = None
+
+
+_MEASURED = ("sum", "mean", "median")
+
+
+def figures_said(text: str, lexicon: Lexicon, type: str) -> tuple[FigureSaid, ...]:
+    """The figures that a question asks of things of a type, in the order of its words."""
+    found: list[FigureSaid] = []
+    pending, before = "", ""
+    numbers = {one.name for one in lexicon.view.properties(type) if one.kind == "number"}
+    for item in read(text, lexicon).items:
+        own = [name for of, name in item.of("property") if of == type and name in numbers]
+        measured = next((kind for kind in _MEASURED if item.has(kind)), "")
+        if item.has("count") and not own:
+            found.append(FigureSaid(item.text, "count"))
+        elif measured and not own:
+            pending = pending or f"{measured} {item.text}"
+        elif own:
+            kind, _, word = pending.partition(" ")
+            if kind:
+                found.append(FigureSaid(f"{word} {item.text}", cast("Any", kind), own[0]))
+            pending, before = "", own[0] if not kind else before
+    if pending and before:  # the costs that they add up to
+        kind, _, word = pending.partition(" ")
+        found.append(FigureSaid(f"{word} {before}", cast("Any", kind), before))
+    return tuple({(one.measure, one.property): one for one in found}.values())
+
+
+def find_left_out(text: str, lexicon: Lexicon, plan: Any, told: Sequence[FigureSaid] = ()) -> tuple[str, ...]:
+    """Words of a question for properties, figures, groups and things that are in no part of the plan to it.
+
+    Args:
+        told: figures that are told beside those of the plan.
+    """
+    sides = plan.sides if isinstance(plan, Compare) else (plan,)
+    sets = [side.of for side in sides if isinstance(side, Aggregate | Select | Rank | Change)]
+    if not sets:
+        return ()
+    type, there = sets[0].type, {*_leaves(plan.model_dump(mode="json")), *(one.property for one in told)}
+    lost: list[str] = []
+    items = read(text, lexicon).items
+    for item in items:
+        own = [name for of, name in item.of("property") if of == type]
+        if own and not there & set(own) and not item.has("value", "count", "list"):
+            lost.append(item.text)
+        names = {name for refs in item.of("entity") for ref in refs for name in (ref.id, ref.name)}
+        if names and not there & names and not item.has("type", "value", "property"):
+            lost.append(item.text)
+    figures = [side for side in sides if isinstance(side, Aggregate)]
+    for one in figures_said(text, lexicon, type):
+        if one in told:
+            continue
+        whole = one.measure == "count" and not all(isinstance(side, Aggregate) for side in sides)
+        listed = isinstance(plan, Select | Rank) and (one.property is None or one.property in there)
+        if not (whole or listed or any((side.measure, side.property) == (one.measure, one.property) for side in figures)):
+            lost.append(one.words)
+    lost += [group.text for group in _groups_said(items, type) if not there & {name for name, _ in group.of("type")} | there & {name for _, name in group.of("property")}]
+    return tuple(dict.fromkeys(lost))
+
+
+def _groups_said(items: Sequence[Item], type: str) -> list[Item]:
+    """What stands behind the words for each and by, and is no number, year or thing of the type itself."""
+    behind = [after for item, after in pairwise(items) if item.has("group") and not item.has("by_date", "each_year")]
+    return [one for one in behind if one.has("type", "property") and not one.names_type(type) and not one.has("entity", "value")]
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        for member in value.values():
+            yield from _leaves(member)
+    elif isinstance(value, list | tuple):
+        for member in value:
+            yield from _leaves(member)
+    else:
+        yield value
 
 
 def _from_counsel(answer: CounselAnswer, desk: TurnTools) -> QuestionAnswer:
