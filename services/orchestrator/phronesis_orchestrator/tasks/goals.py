@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -25,6 +26,7 @@ from ..agents.counsel.answers import noun
 from ..agents.counsel.reading import Reader, Record, Thing, vocabularies
 from ..understanding.language import Language, Token, detect, parse
 from ..understanding.lexicon import Lexicon
+from ..understanding.reading import read
 from ..understanding.plan import Aggregate, Compare, Schema, Select, Selection
 from .deliver import STORED, Asker, FigureAsked, FiguresAsked, GoalPlan, PartPlan, Property, SetReport, find_lacking, holds_words
 from .ports import MAX_ITEMS, Each, Plan, QuestionAnswer, Step
@@ -71,6 +73,12 @@ class GoalWords:
             if (end := self.at(kind, tokens, at)) > at:
                 return at, end
         return None
+
+    def times_at(self, tokens: Sequence[Token], at: int) -> tuple[str, int]:
+        """How often something is to be done that is said at a word, and where its words end; an empty kind where nothing is."""
+        found = [(self.at(kind, tokens, at), kind) for kind in self.language.words if kind.startswith("repeats.")]
+        end, kind = max(found, default=(at, ""))
+        return (kind.partition(".")[2], end) if end > at else ("", at)
 
     def sentence(self, name: str, **values: str) -> str:
         """What is said to a person. `values`: what stands for its braces."""
@@ -185,6 +193,70 @@ def read_goal(text: str, words: GoalWords | None = None) -> tuple[GoalPart, ...]
         else:
             parts.append(part)
     return tuple(parts)
+
+
+def read_times(text: str, words: GoalWords) -> tuple[str, str] | None:
+    """A goal without the words for the times at which it is to be done again and again, and those times as a cron expression.
+
+    `None` where it is to be done once.
+    """
+    tokens = words.language.tokens(text)
+    begun = _past_polite(tokens, words)
+    for at in (begun, *range(begun + 1, len(tokens))):
+        kind, end = words.times_at(tokens, at)
+        if not kind:
+            continue
+        after, minute, hour = _clock(text, tokens, end, words)
+        before_at = at
+        if after == end and at > begun:  # at eight every day
+            for start in range(max(begun, at - 4), at):
+                reached, early, late = _clock(text, tokens, start, words)
+                if reached == at:
+                    before_at, minute, hour = start, early, late
+                    break
+        if at != begun and after != len(tokens):
+            continue  # it stands inside of what is asked
+        rest = " ".join(filter(None, (text[: tokens[before_at].start] if at != begun else "", text[tokens[after].start :] if after < len(tokens) else "")))
+        goal = _bare(rest)
+        return (goal[:1].upper() + goal[1:], _CRON[kind].format(minute=minute, hour=hour)) if goal else None
+    return None
+
+
+_CRON = {
+    "hour": "0 * * * *",
+    "day": "{minute} {hour} * * *",
+    "workday": "{minute} {hour} * * 1-5",
+    "month": "{minute} {hour} 1 * *",
+    "week": "{minute} {hour} * * 1",
+    **{str(day): f"{{minute}} {{hour}} * * {day}" for day in range(7)},
+}
+_MORNING = 8
+"""The hour of what is to be done at certain days, and at no certain time."""
+_TIME = re.compile(r"(\d{1,2})(?:[:.](\d{2}))?")
+
+
+def _clock(text: str, tokens: Sequence[Token], at: int, words: GoalWords) -> tuple[int, int, int]:
+    """A time of day that is said at a word: where its words end, the minute and the hour."""
+    start = words.at("clock", tokens, at)
+    if start == at or start >= len(tokens):
+        return at, 0, _MORNING
+    known = vocabularies().get(words.language.name)
+    senses = known.language.phrases.get((tokens[start].stem,), ()) if known is not None else ()
+    spoken = next((int(sense.value) for sense in senses if sense.kind == "number"), None)
+    found = _TIME.match(text, tokens[start].start)
+    noon = words.at("noon", tokens, start)
+    if noon > start:
+        return noon, 0, 12
+    if found is None and spoken is None:
+        return at, 0, _MORNING
+    hour, minute = (int(found[1]), int(found[2] or 0)) if found is not None else (spoken or 0, 0)
+    last = found.end() if found is not None else tokens[start].end
+    end = next((n for n in range(start, len(tokens)) if tokens[n].start >= last), len(tokens))
+    for kind, by in (("morning", 0), ("evening", 12)):
+        if (reached := words.at(kind, tokens, end)) > end:
+            end, hour = reached, hour % 12 + by
+            break
+    return (end, minute, hour) if hour < 24 and minute < 60 else (at, 0, _MORNING)
 
 
 _QUOTED = re.compile(r"\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|„[^“”\n]*[“”]|(?<!\w)['‘][^'‘’\n]{2,300}['’](?!\w)")
@@ -473,7 +545,8 @@ class GoalPlanner:
             NoPlan: a part of it cannot be done; the detail says which, and names a goal that can be.
             ServiceError: what it has to be planned from is away.
         """
-        parts = read_goal(self._goal, self._words)
+        repeated = read_times(self._goal, self._words)
+        parts = read_goal(repeated[0] if repeated is not None else self._goal, self._words)
         if not parts:
             raise NoPlan(self._words.sentence("nothing_asked"))
         try:
@@ -482,6 +555,9 @@ class GoalPlanner:
             said = self._words.sentence(fault.why, words=fault.words, part=fault.part)
             nearest = await self._nearest(parts)
             raise NoPlan(" ".join([said, *([self._words.sentence("nearest", goal=nearest)] if nearest else [])])) from fault
+        if repeated is not None:
+            goal, times = repeated
+            raise NoPlan(self._words.sentence("repeated", goal=goal.replace('"', "'"), times=times))
         title = self._goal.strip().splitlines()[0].strip(" .;:")[:300]
         plan = Plan(
             title=title[:1].upper() + title[1:], kind=_KINDS.get(parts[0].verb, parts[0].deed), steps=tuple(self._steps)
@@ -517,9 +593,54 @@ class GoalPlanner:
         self._last = step.id
         return step
 
+    async def _refuse_uncovered(self, part: GoalPart) -> None:
+        """Decline what is asked of a year for which there is no data of its sort, though there is of others."""
+        said = [int(year) for year in _YEAR.findall(part.said)]
+        known = sorted(await self._years_of(part.said)) if said else []
+        inside = any(min(said) <= year <= max(said) for year in known) if len(said) > 1 else bool(set(said) & set(known))
+        if known and not inside:
+            raise Undeliverable("no_year", ", ".join(map(str, said)), _years_said(known))
+
+    async def _years_of(self, text: str) -> set[int]:
+        """Years for which there is data of the sorts of things that a text names."""
+        found = set[int]()
+        lexicon = await self._asker.lexicon(self._goal)
+        if lexicon is not None:
+            types = {type for item in read(text, lexicon).of("type") for type, _ in item.of("type")}
+            found |= {year for type in types for year in lexicon.view.years_of(type)}
+        if not found:
+            record = await self._asker.record()
+            types = set(Reader(record).read(text).types)
+            values = [value for one in record if one.type in types for value in one.fields.values() if isinstance(value, str)]
+            found |= {day.year for value in values if _DAY.match(value) and (day := record.day(value)) is not None}
+        return found
+
+    async def _refuse_ambiguous(self, text: str) -> None:
+        """Decline a name that several have who are told apart by more than it."""
+        record = await self._asker.record()
+        tokens = record.words.language.tokens(text)
+        said = [token.folded for token in tokens]
+        people = {owner for one in record for owner in record.owners(one)}
+        people |= {one.title for one in record if one.type in ("human", "ai")}
+        names = {name: [token.folded for token in record.words.language.tokens(name)] for name in sorted(people)}
+        for at, token in enumerate(tokens):
+            having = [name for name, own in names.items() if token.folded in own and len(own) > 1]
+            whole = any(said[at - own.index(token.folded) : at - own.index(token.folded) + len(own)] == own
+                        for name in having if (own := names[name]) and at >= own.index(token.folded))
+            if len(having) > 1 and token.text[:1].isupper() and not whole:
+                raise Undeliverable("which_one", token.text, ", ".join(f"“{name}”" for name in having[:_MOST_NAMED]))
+        for each in Reader(record).read(text).named:
+            if each.others and not each.whole and not each.typed:
+                same = [one.title for one in (each.thing, *each.others)]
+                words = " ".join(token.text for token in tokens[each.start : each.end])
+                if len(set(same)) > 1:
+                    raise Undeliverable("which_one", words, ", ".join(f"“{name}”" for name in same[:_MOST_NAMED]))
+
     # What is to be read
 
     async def _reading(self, number: int, part: GoalPart) -> PartPlan:
+        await self._refuse_uncovered(part)
+        await self._refuse_ambiguous(part.said)
         if part.report and (found := await self._report(number, part)) is not None:
             return found
         if RECALL_TOOL.name in self._tools and (stems := self._looked_for(part)):
@@ -635,13 +756,21 @@ class GoalPlanner:
                     self._vain = self._vain or not (answer.items or answer.figures or answer.tables)
                     return text, answer
                 empty = empty or (text, answer)
-            unexplained += [", ".join(words)] if words else []
+            unexplained += [", ".join(some)] if (some := _of_text(words, text)) else []
         if empty is not None:
+            await self._refuse_absent(empty[0])
             self._vain = True
             return empty
         if lost:
             raise Undeliverable("lacks", ", ".join(min(lost, key=len)), part.said)
         raise Undeliverable("not_explained", min(unexplained, key=len, default=part.said))
+
+    async def _refuse_absent(self, text: str) -> None:
+        """Decline what is asked of a sort of thing of which nothing at all is on record."""
+        record = await self._asker.record()
+        types = Reader(record).read(text).types
+        if types and record.things and not record.partial and not any(one.type in types for one in record):
+            raise Undeliverable("none_at_all", ", ".join(noun(type) for type in types))
 
     async def _report(self, number: int, part: GoalPart) -> PartPlan | None:
         """A report over a set of the data, or over sets of the graph; `None` where it is about something else."""
@@ -1088,7 +1217,8 @@ class GoalPlanner:
     async def _nearest(self, parts: Sequence[GoalPart]) -> str:
         """A goal that is near to one that cannot be reached, and that can; empty where none is found."""
         lexicon = await self._asker.lexicon(self._goal)
-        for text in islice(dict.fromkeys(self._candidates(parts, lexicon)), _MOST_CANDIDATES):
+        candidates = map(_unmarked, await self._candidates(parts, lexicon))
+        for text in islice(dict.fromkeys(filter(None, candidates)), _MOST_CANDIDATES):
             near = GoalPlanner(self._asker, self._tools, text)
             try:
                 await near._planned(read_goal(text, self._words))
@@ -1101,7 +1231,35 @@ class GoalPlanner:
                 return text
         return ""
 
-    def _candidates(self, parts: Sequence[GoalPart], lexicon: Lexicon | None) -> Iterator[str]:
+    async def _candidates(self, parts: Sequence[GoalPart], lexicon: Lexicon | None) -> list[str]:
+        years = [(part, sorted(await self._years_of(part.said))) for part in parts if _names_year(part.said)]
+        near = [
+            _YEAR.sub(lambda found, known=known: str(min(known, key=lambda year: abs(year - int(found[0])))), part.said)  # type: ignore[misc]
+            for part, known in years
+            if known
+        ]
+        return [*near, *self._like(parts, lexicon), *await self._broadly(lexicon)]
+
+    async def _broadly(self, lexicon: Lexicon | None) -> list[str]:
+        """Lists of what there is most of, whatever was asked for."""
+        found = []
+        if lexicon is not None:
+            types = sorted(lexicon.view.types, key=lambda type: -len(lexicon.view.things(type)))
+            found = [self._plural(type, lexicon) for type in types if lexicon.view.things(type) and lexicon.view.years_of(type)]
+        record = await self._asker.record()
+        kinds = Counter(one.type for one in record)
+        found += [self._plural(type, None) for type, _ in kinds.most_common()]
+        return [self._words.sentence("alternative_list", object=object) for object in found[:_BROADLY]]
+
+    def _plural(self, type: str, lexicon: Lexicon | None) -> str:
+        """What things of a type are called, several of them."""
+        if lexicon is not None and type in lexicon.view.types:
+            return Schema(lexicon.view.ontology).type_name(type, lexicon.language.name)
+        known = vocabularies().get(self._words.language.name)
+        said = known.language.words.get(f"type.{type}", ()) if known is not None else ()
+        return noun(type) if self._words.language.name == "en" or not said else said[0]
+
+    def _like(self, parts: Sequence[GoalPart], lexicon: Lexicon | None) -> Iterator[str]:
         for part in parts:
             if part.refused:
                 yield _bare(re.sub(rf"\s*{re.escape(part.refused)}\b", "", part.said))
@@ -1126,10 +1284,14 @@ class GoalPlanner:
             of_graph = next((str(sense.value) for sense in senses if sense.kind == "type"), None)
             if of_graph is None and not any(sense.kind == "type" for sense in of_twin):
                 continue
+            level = next((type for sense in of_twin if sense.kind == "type" for type, _ in [sense.value]), None)
+            many = self._plural(of_graph, None) if of_graph is not None else self._plural(level or "", lexicon)
             for start in range(max(0, n - 2), n):
-                if all(self._words.at(kind, tokens, start) == start for kind in _LEADS):
-                    yield piece.words(start, n + 1)
-            yield noun(of_graph) if of_graph is not None and language.name == "en" else token.text
+                before = tokens[start].text
+                leads = any(self._words.at(kind, tokens, start) > start for kind in _LEADS)
+                if not leads and before[:1].isalnum() and piece.text[tokens[start].end : tokens[start].end + 1] == " ":
+                    yield " ".join((piece.words(start, n), many))
+            yield many
 
 
 _KINDS = {"report": "report", "list": "list", "count": "count", "compare": "comparison", "chart": "chart", "find": "question"}
@@ -1137,10 +1299,15 @@ _FIELDS = {"due": "dueDate", "priority": "priority", "effort": "effortHours", "s
 """Names of properties by the senses that orders to change them have."""
 _CHANGING = ("complete", "archive", "mark", "change")
 """Classes of verbs that change what there is."""
+_MOST_NAMED = 5
+"""Things of the same name that are named where it is asked which one is meant."""
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _ASIDE = 3
 """Words between the type of what is made and a colon that are no part of its title."""
-_MOST_CANDIDATES = 12
+_MOST_CANDIDATES = 16
 """Goals that are looked at for the nearest that can be reached."""
+_BROADLY = 4
+"""Of those, lists of what there is most of."""
 _MOST_YEARS = 10
 _CATEGORIES, _NUMBERS, _DATES = 4, 5, 2
 """Properties of each kind that a report looks at."""
@@ -1149,8 +1316,27 @@ _MOST_VALUES = 25
 _YEAR = re.compile(r"\b(?:1[89]|20|21)\d\d\b")
 
 
+def _of_text(words: Sequence[str], text: str) -> list[str]:
+    """Words that are not explained, without a text as a whole where single ones of it are known to be the fault."""
+    whole = len(text.split()) * 0.6
+    single = [one for one in dict.fromkeys(words) if len(one.split()) < max(2, whole)]
+    return single or list(dict.fromkeys(words))
+
+
+def _years_said(years: Sequence[int]) -> str:
+    """Years as a person says them: those of a run by its ends."""
+    whole = len(years) > 2 and years[-1] - years[0] == len(years) - 1
+    return f"{years[0]}–{years[-1]}" if whole else ", ".join(map(str, years))
+
+
 def _names_year(text: str) -> bool:
     return bool(_YEAR.search(text))
+
+
+def _unmarked(text: str) -> str:
+    """A goal as one would type it: without marks around it that quote or ask."""
+    plain = _bare(text).strip(" ?\"“”„«»'‘’")
+    return plain[:1].upper() + plain[1:]
 
 
 def _sentence(text: str) -> str:
