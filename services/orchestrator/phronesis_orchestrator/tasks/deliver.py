@@ -321,7 +321,7 @@ def find_lacking(part: PartPlan, answer: QuestionAnswer, say: Say) -> list[str]:
         return []
     blocks = _answer_blocks(part, answer, say)
     heads = [_stems(head) for block in blocks for head in _heads(block)]
-    tabled = any(isinstance(block, TableBlock | FiguresBlock) for block in blocks)
+    tabled = any(isinstance(block, TableBlock) for block in blocks)
     texts = [_stems(block.text) for block in blocks if isinstance(block, TextBlock)] if not tabled else []
     known = [*heads, *texts, *map(_stems, answer.lacking)]
     lost = [one.words for one in answer.asked if not any(_stems(label) <= held for label in one.labels for held in known)]

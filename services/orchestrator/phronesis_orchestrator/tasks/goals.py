@@ -23,7 +23,7 @@ from phronesis_contracts.tasks import NoPlan
 from phronesis_contracts.twin import MAX_ROWS, SURVEY_TOOL, GroupBy
 
 from ..agents.counsel.answers import noun
-from ..agents.counsel.reading import Reader, Record, Thing, vocabularies
+from ..agents.counsel.reading import Reader, Record, Thing, spaced, vocabularies
 from ..understanding.language import Language, Token, detect, parse
 from ..understanding.lexicon import Lexicon
 from ..understanding.reading import read
@@ -161,6 +161,10 @@ class GoalPart:
     """What a report looks at first: this week, of a weekly one."""
 
 
+_OPENING, _CLOSING = ('"', "“", "„", "«"), ('"', "”", "“", "»")
+"""Marks around a quotation."""
+
+
 @dataclass
 class _Piece:
     text: str
@@ -169,11 +173,21 @@ class _Piece:
     def words(self, start: int, end: int | None = None) -> str:
         """The text from one token to another, without marks around it."""
         tokens = self.tokens[start:end]
-        return _bare(self.text[tokens[0].start : tokens[-1].end]) if tokens else ""
+        if not tokens:
+            return ""
+        first, last = tokens[0].start, tokens[-1].end
+        if self.text[first - 1 : first] in _OPENING and self.text[last : last + 1] in _CLOSING:
+            first, last = first - 1, last + 1
+        return _bare(self.text[first:last])
 
     def rest(self, start: int) -> str:
         """The text from a token on, with the marks inside it."""
-        return self.text[self.tokens[start].start :].strip(" .;:,") if start < len(self.tokens) else ""
+        return self.text[self.starts(start) :].strip(" .;:,") if start < len(self.tokens) else ""
+
+    def starts(self, at: int) -> int:
+        """Where a token begins, with the mark that opens a quotation before it."""
+        first = self.tokens[at].start
+        return first - 1 if self.text[first - 1 : first] in _OPENING else first
 
 
 def _bare(text: str) -> str:
@@ -469,18 +483,22 @@ def _report(
 def _without_formats(text: str, words: GoalWords) -> tuple[str, tuple[str, ...], str]:
     """A text without the words for the form of what is delivered; the forms; and what is no form that there is."""
     tokens = words.language.tokens(text)
-    free = _is_free(text, words)
+    order = words.opening(tokens, _past_polite(tokens, words))
+    free = order is not None and order[0] == "write"
     if (found := words.find("not_delivered", tokens)) is not None and not free:
         return text, (), _span(text, tokens, found)
     if not free and (found := _language_asked(tokens, words)) is not None:
         return text, (), _span(text, tokens, found)
     formats, spans = list[str](), list[tuple[int, int]]()
+    kept = [match.span() for match in _QUOTED.finditer(text)]
     for kind in _FORMATS if not free else ():
         start = 0
         while (place := words.find(f"formats.{kind}", tokens, start)) is not None:
+            start = place[1]
+            if any(begin < tokens[place[0]].start < end for begin, end in kept):
+                continue
             formats.append(kind)
             spans.append((tokens[place[0]].start, tokens[place[1] - 1].end))
-            start = place[1]
     for start, end in sorted(spans, reverse=True):
         text = f"{text[:start].rstrip(' ,')} {text[end:].lstrip(' ,')}"
     return _bare(" ".join(text.split()) if spans else text), tuple(dict.fromkeys(formats)), ""
@@ -537,6 +555,8 @@ class GoalPlanner:
         """The question before, where it found things that can be changed: what “them” stands for."""
         self._vain = False
         """Whether something is asked for of which nothing is on record."""
+        self._told = False
+        """Whether a question before was answered by things or figures, and not by telling of one thing."""
 
     async def plan(self) -> GoalPlan:
         """The plan to all of the goal.
@@ -754,6 +774,7 @@ class GoalPlanner:
                     continue
                 if not answer.empty:
                     self._vain = self._vain or not (answer.items or answer.figures or answer.tables)
+                    self._told = self._told or answer.total is not None or bool(answer.figures or answer.tables)
                     return text, answer
                 empty = empty or (text, answer)
             unexplained += [", ".join(some)] if (some := _of_text(words, text)) else []
@@ -1034,9 +1055,20 @@ class GoalPlanner:
         fields: dict[str, Any] = {}
         gone: list[tuple[int, int]] = []
         text, tokens = piece.text, piece.tokens
+        named = self._named_fields(piece, start, kind)
         due = next((one.name for one in kind.properties if one.kind is Kind.DATE), None)
         at = start
         while at < len(tokens):
+            if (stated := named.get(at)) is not None:
+                name, value, first, stop = stated
+                fields.setdefault(name, value)
+                gone.append((tokens[first].start, tokens[stop - 1].end))
+                at = stop
+                if name not in _TEXTS and (more := re.match(r"\s*:\s*(?=\S)", text[gone[-1][1] :])) is not None:
+                    fields.setdefault("description", text[gone[-1][1] + more.end() :].strip())
+                    gone[-1] = (gone[-1][0], len(text))
+                    break
+                continue
             for cue in ("due", "priority", "effort", "because"):
                 end = self._words.at(cue, tokens, at)
                 if end > at and (found := self._field(cue, piece, end, kind, due)) is not None:
@@ -1047,12 +1079,12 @@ class GoalPlanner:
                     break
             else:
                 at += 1
-        left, last = "", tokens[start].start if start < len(tokens) else len(text)
+        left, last = "", piece.starts(start) if start < len(tokens) else len(text)
         for begin, finish in gone:
             left, last = f"{left}{text[last:begin]}", finish
         left = _bare(f"{left}{text[last:]}".strip(" ,;.:"))
         head, mark, tail = left.partition(": ")
-        if mark and tail.strip() and len(head.split()) <= _ASIDE:
+        if mark and tail.strip() and len(head.split()) <= _ASIDE and not _QUOTED.search(head):
             left = tail.strip()  # on the list: paint the hull
         quoted = _QUOTED.search(left)
         if quoted is not None and not _bare(left[: quoted.start()].strip()).count(" ") > 2:
@@ -1066,7 +1098,85 @@ class GoalPlanner:
         if more and len(head) > 3:
             left = head
             fields.setdefault("description", more.strip())
-        return fields, _sentence(" ".join(left.split())) if left else ""
+        return fields, _sentence(_unquoted(" ".join(left.split()))) if left else ""
+
+    def _named_fields(self, piece: _Piece, start: int, kind: NodeType) -> dict[int, tuple[str, Any, int, int]]:
+        """Fields of a tool that an order names with their values, by where their words begin: the reasoning is, confidence 0.8.
+
+        Each with the name, the value, and where its words begin and end. Raises `Undeliverable`: what is made has no such field.
+        """
+        text, tokens = piece.text, piece.tokens
+        kept = [match.span() for match in _QUOTED.finditer(text)]
+        language = self._words.language
+        names = {language.key(said): name for name in (*_COMMON, *(one.name for one in kind.properties)) for said in self._said(name)}
+        others = {language.key(spaced(one.name)): one.name for each in TYPES.values() for one in each.properties}
+        places: list[tuple[int, int, int, str]] = []
+        for at in range(start, len(tokens)):
+            if any(begin < tokens[at].start < end for begin, end in kept) or (places and at < places[-1][2]):
+                continue
+            for end in range(min(at + 3, len(tokens)), at, -1):
+                key = tuple(token.stem for token in tokens[at:end])
+                name = names.get(key) or (others.get(key) and "")
+                if name is None:
+                    continue
+                value = self._words.at("states", tokens, end)
+                begins, stated = self._field_begins(piece, at, start), self._is_stated(piece, end, value)
+                if begins is not None and (stated or (value < len(tokens) and tokens[value].folded[0].isdigit() and value == end)):
+                    if not name:
+                        raise Undeliverable("no_field", piece.words(at, end))
+                    places.append((begins, at, value, name))
+                    break
+        found = {}
+        for (begins, _, value, name), after in zip(places, [*(one[0] for one in places[1:]), len(tokens)], strict=False):
+            if (told := self._field_value(name, piece, value, after, kind)) is not None:
+                found[begins] = (name, told[0], begins, told[1])
+        return found
+
+    def _said(self, name: str) -> set[str]:
+        """What a field is called: its own name, and the names of its sense."""
+        own = spaced(name)
+        return {own, *(one for names in self._record.words.names.values() if own in names for one in names if name not in _COMMON)}
+
+    def _field_begins(self, piece: _Piece, at: int, start: int) -> int | None:
+        """Where the words of a field begin that is named at a word; `None` where the word stands inside of a sentence."""
+        first = at
+        for kind in ("articles", "own", "with"):
+            if first > start and self._words.at(kind, piece.tokens, first - 1) == first:
+                first -= 1
+        before = piece.text[piece.tokens[first - 1].end : piece.tokens[first].start] if first > start else "."
+        led = first < at and self._words.at("with", piece.tokens, first) > first
+        return first if led or set(before) & set(".,;:\n\"”“»)") else None
+
+    @staticmethod
+    def _is_stated(piece: _Piece, end: int, value: int) -> bool:
+        if value >= len(piece.tokens):
+            return False
+        between = piece.text[piece.tokens[end - 1].end : piece.tokens[value].start]
+        return value > end or ":" in between or "=" in between
+
+    def _field_value(self, name: str, piece: _Piece, at: int, after: int, kind: NodeType) -> tuple[Any, int] | None:
+        """The value of a field that stands at a word, and where its words end."""
+        said = kind.property(name)
+        of = said.kind if said is not None else Kind.TEXT
+        text, tokens = piece.text, piece.tokens
+        if of in (Kind.NUMBER, Kind.SHARE, Kind.HOURS, Kind.PRIORITY, Kind.ROI):
+            read = self._reader.read(piece.words(at, min(at + 2, after)))
+            value = [*read.figures, *([read.hours] if read.hours else []), *map(float, read.of("level"))]
+            if not value and not tokens[at].folded[0].isdigit():
+                return None
+            number = value[0] if value else float(tokens[at].folded.replace(",", "."))
+            percent = at + 1 < len(tokens) and tokens[at + 1].folded in ("%", "percent")
+            number = number / 100 if of is Kind.SHARE and (percent or number > 1) else number
+            told = int(number) if of is Kind.PRIORITY else {"total": number} if of is Kind.ROI else number
+            return told, at + 2 if percent or (read.hours and at + 1 < after) else at + 1
+        if of is Kind.DATE:
+            stop = next((n for n in range(at + 1, after) if "," in text[tokens[n - 1].end : tokens[n].start]), after)
+            read = self._reader.read(piece.words(at, stop))
+            day = read.periods[0].last or read.periods[0].first if read.periods and not read.unknown else None
+            return (day.isoformat(), stop) if day is not None else None
+        last = tokens[after].start if after < len(tokens) else len(text)
+        value_said = _unquoted(text[tokens[at].start : last].strip(" \t\n.,;"))
+        return ([value_said] if of is Kind.TEXTS else value_said, after) if value_said else None
 
     def _field(self, cue: str, piece: _Piece, at: int, kind: NodeType, due: str | None) -> tuple[str, Any, int] | None:
         """A property that words behind a cue state: its name, its value, and where the words end."""
@@ -1165,7 +1275,7 @@ class GoalPlanner:
     def _change(self, part: GoalPart, target: str, value: str) -> tuple[Tool[Any, Any], dict[str, Any]] | None:
         verb = tuple(token.folded for token in self._words.language.tokens(part.said)[:1])
         if verb in self._words.words("renaming"):
-            return self._updated(part, {"title": value[:500]}, target)
+            return self._updated(part, {"title": _unquoted(value)[:500]}, target)
         read = self._reader.read(target)
         names = [name for name in read.of("property") if name in _FIELDS]
         day = self._reader.read(value)
@@ -1179,7 +1289,7 @@ class GoalPlanner:
         if names[0] == "status":
             return self._updated(part, {"status": self._status(value, part)}, thing_said)
         if names[0] == "title":
-            return self._updated(part, {"title": value[:500]}, thing_said)
+            return self._updated(part, {"title": _unquoted(value)[:500]}, thing_said)
         if names[0] == "due":
             when = day.periods[0].last or day.periods[0].first if day.periods and not day.unknown else None
             thing = self._thing(thing_said) if not part.each else None
@@ -1227,7 +1337,7 @@ class GoalPlanner:
             except ServiceError as error:
                 log.warning("a nearest goal could not be looked for: %s", error.code)
                 return ""
-            if not near._vain:
+            if not near._vain and (near._told or all(step.question is None for step in near._steps)):
                 return text
         return ""
 
@@ -1297,6 +1407,9 @@ class GoalPlanner:
 _KINDS = {"report": "report", "list": "list", "count": "count", "compare": "comparison", "chart": "chart", "find": "question"}
 _FIELDS = {"due": "dueDate", "priority": "priority", "effort": "effortHours", "status": "status", "title": "title"}
 """Names of properties by the senses that orders to change them have."""
+_COMMON = ("description", "summary")
+"""Texts that every node may have."""
+_TEXTS = ("description", "summary", "reasoning", "narrative", "outcome", "target", "horizon")
 _CHANGING = ("complete", "archive", "mark", "change")
 """Classes of verbs that change what there is."""
 _MOST_NAMED = 5
@@ -1331,6 +1444,16 @@ def _years_said(years: Sequence[int]) -> str:
 
 def _names_year(text: str) -> bool:
     return bool(_YEAR.search(text))
+
+
+def _unquoted(text: str) -> str:
+    """A text without marks that quote all of it, or that were opened or closed at one of its ends alone."""
+    plain = text.strip()
+    for opening, closing in (('"', '"'), ("“", "”"), ("„", "“"), ("«", "»"), ("‘", "’")):
+        whole = len(plain) > 1 and plain[0] == opening and plain[-1] == closing
+        if whole or (plain.count(opening) + plain.count(closing) == 1 and opening != "‘"):
+            plain = plain.removeprefix(opening).removesuffix(closing).strip()
+    return plain
 
 
 def _unmarked(text: str) -> str:

@@ -593,7 +593,7 @@ def _from_counsel(answer: CounselAnswer, desk: TurnTools) -> QuestionAnswer:
         items=tuple(items[:_LISTED]),
         figures=tuple(FigureRow(label=_begun(label)[:300], value=value) for label, value in plans.figures) if plans else (),
         tables=(_grid(plans.grid),) if plans is not None and plans.grid is not None else (),
-        asked=tuple(AskedThing(words=one.words, labels=(one.label,)) for one in plans.demanded) if plans else (),
+        asked=tuple(AskedThing(words=one.words, labels=one.labels) for one in plans.demanded) if plans else (),
         lacking=plans.lacking if plans is not None else (),
         sources=_source_rows(cited),
         notes=("The graph is larger than what was read of it.",) if answer.partial else (),

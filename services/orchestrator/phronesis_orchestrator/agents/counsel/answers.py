@@ -192,7 +192,15 @@ class Demand:
     type: str = ""
     """Of what alone it is asked, where a question names several types."""
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """All that may stand for it in an answer: a number of things is told by what is counted, too."""
+        if self.measure == "count":
+            return self.label, self.label.removeprefix(_NUMBER)
+        return self.label, " ".join(filter(None, (_TELLING.get(self.measure, ""), spaced(self.sense))))
 
+
+_NUMBER = "number of "
 _LABELS = {"due": "due date", "effort": "effort (hours)", "roi": "return"}
 _TELLING = {"sum": "total", "mean": "average"}
 _ADDED = ("effort", "budget", "spent")
@@ -329,7 +337,7 @@ class Plans:
             said = " ".join(token.text for token in r.tokens[span.start : span.end])
             asked = next((one for one in ("count", "sum", "mean") if one in span.of("ask")), "")
             if asked == "count":
-                found.append(Demand(said, "count", "", f"number of {counted}"))
+                found.append(Demand(said, "count", "", f"{_NUMBER}{counted}"))
                 places.append(span.start)
             elif asked:
                 pending = asked, said
@@ -359,7 +367,7 @@ class Plans:
         behind = [type for span in r.spans if at < span.start < end for type in span.of("type") if type in q.types]
         if not one.measure or len(set(behind)) != 1:
             return one
-        label = f"number of {noun(behind[0])}" if one.measure == "count" else f"{one.label} of {noun(behind[0])}"
+        label = f"{_NUMBER}{noun(behind[0])}" if one.measure == "count" else f"{one.label} of {noun(behind[0])}"
         return replace(one, type=behind[0], label=label)
 
     @staticmethod
@@ -419,7 +427,7 @@ class Plans:
         counted = noun(q.types[0]) if len(q.types) == 1 else "nodes"
         wanted = [one for one in self._wanted(q) if one.measure != "count"]
         titled = all(len(members) <= _TITLES for members in groups.values())
-        labels = [f"number of {counted}", *(one.label for one in wanted), *([counted] if titled else [])]
+        labels = [f"{_NUMBER}{counted}", *(one.label for one in wanted), *([counted] if titled else [])]
 
         def titles(members: Sequence[Thing]) -> str:
             own = [one.sense for one in wanted]
@@ -816,7 +824,7 @@ class Plans:
         of = q.said(2, self.record)
         told = [(one, self._measure(found, one)) for one in wanted]
         self.figures = tuple(
-            (one.label if one.type else f"number of {of}" if one.measure == "count" else f"{one.label} of {of}", value)
+            (one.label if one.type else f"{_NUMBER}{of}" if one.measure == "count" else f"{one.label} of {of}", value)
             for one, value in told
             if value is not None
         )
@@ -1054,6 +1062,7 @@ class Plans:
         rated.sort(key=lambda row: row[0], reverse=not low)
         edge = rated[min(many, len(rated)) - 1][0]
         ahead = [row for row in rated if (row[0] <= edge if low else row[0] >= edge)]
+        self.told_set = tuple(one for _, one in ahead)
         if many == 1 and len(ahead) == 1:
             number, one = ahead[0]
             rank = f"the {'lowest' if low else 'highest'} of {len(rated)} {q.said(len(rated), record)}"
@@ -1083,6 +1092,7 @@ class Plans:
         r.cover("superlative", "date")
         r.cover("property", *_DATES)
         day, best = (min if low else max)(days, key=lambda row: row[0])
+        self.told_set = (best,)
         rank = f"the {'earliest' if low else 'latest'} of {len(days)} {q.said(len(days), self.record)}"
         return f"{cite(best)}: {day}, {rank}.{self._whose(r, best)}"
 
