@@ -66,6 +66,8 @@ class Origins:
         self.turn: TurnContext | None = None
         self.wishes: dict[str, tuple[Wish, ...]] = {}
         """What the planner that reads the user's words alone wants called, by the tool that it was asked about."""
+        self._chosen: dict[str, str] = {}
+        """What rules chose by the user's words for calls of a tool: titles and ids, a line for each."""
         self._unread: list[tuple[str, Any]] = []
         self._names: dict[str, tuple[str, ...]] = {}
         self._private: dict[str, set[str]] = {}
@@ -91,6 +93,18 @@ class Origins:
         self.wishes.clear()
         if self.turn is not None:
             self.turn = replace(self.turn, user_text=f"{self.turn.user_text}\n{text}")
+
+    def choose(self, tool: str, values: Iterable[str]) -> None:
+        """Note ids and titles of things that rules, which read the user's words alone, chose for calls of a tool.
+
+        They count as what the user named, as long as nothing but the platform's own records was read by then.
+        """
+        said = [" ".join(value.split()) for value in values]
+        self._chosen[tool] = "\n".join(dict.fromkeys([*self._chosen.get(tool, "").splitlines(), *filter(None, said)]))
+
+    def _named_by_rules(self, tool: str) -> str:
+        records = all(label.kind is OriginKind.TOOL for label in self.untrusted)
+        return self._chosen.get(tool, "") if records else ""
 
     def read(self, labels: Iterable[Label], *values: Any) -> None:
         """Note what was read. `values`: messages, JSON, or texts."""
@@ -125,7 +139,8 @@ class Origins:
         if not self.wishes.get(tool.name):
             return False
         self._take_in()
-        return _is_drawn(arguments, self._asked(tool.name), self.said, _property_names(tool), self._names)
+        drawn = f"{self._asked(tool.name)}\n{self._named_by_rules(tool.name)}"
+        return _is_drawn(arguments, drawn, self.said, _property_names(tool), self._names)
 
     def returns(self, tool: Tool[Any, Any], arguments: Mapping[str, Any], server: str) -> bool:
         """Whether a call tells an outside server nothing but the user's words and its own."""

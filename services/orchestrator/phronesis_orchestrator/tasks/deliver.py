@@ -279,9 +279,7 @@ def _part_blocks(
     return blocks, limits
 
 
-def _figure_blocks(
-    part: PartPlan, about: FiguresAsked, given: Results, say: Say
-) -> tuple[list[ReportBlock], list[str]]:
+def _figure_blocks(part: PartPlan, about: FiguresAsked, given: Results, say: Say) -> tuple[list[ReportBlock], list[str]]:
     """A table with a row for each set and group, and a column for each figure; and of how many a figure is not known."""
     cells: dict[tuple[str, ...], dict[int, Cell]] = {}
     unknown: Counter[str] = Counter()
@@ -305,12 +303,13 @@ def _figure_blocks(
     labels = tuple(one.label for one in about.figures)
     if not heads:
         values = rows[0] if rows else ()
-        return [FiguresBlock(rows=tuple(FigureRow(label=_line(a, 300), value=b) for a, b in zip(labels, values, strict=False)))], limits
+        told = tuple(FigureRow(label=_line(one, 300), value=value) for one, value in zip(labels, values, strict=False))
+        return [FiguresBlock(rows=told)], limits
     table = TableBlock(columns=tuple(_line(one, 100) for one in (*heads, *labels)), rows=rows[:MAX_ROWS])
     blocks: list[ReportBlock] = [table]
-    if "chart" in part.formats and (at := chart_column(table)) is not None:
-        x, y = table.columns[0], table.columns[at]
-        drawn = [{x: str(row[0]), y: row[at]} for row in table.rows if _number(row[at])]
+    if "chart" in part.formats and (place := chart_column(table)) is not None:
+        x, y = table.columns[0], table.columns[place]
+        drawn = [{x: str(row[0]), y: row[place]} for row in table.rows if _number(row[place])]
         blocks.append(ChartBlock(chart=column(_line(part.said, 200), x, y, drawn)))
     return blocks, limits
 
@@ -911,7 +910,9 @@ def judge(
     if skipped or not given:
         score = min(score, CAP_WITHOUT_EVIDENCE)
         faults.append("steps were left out")
-    if any(part.set is None and part.figures is None for part in goal.parts) and (strays := unsupported_figures(written, known)):
+    if any(part.set is None and part.figures is None for part in goal.parts) and (
+        strays := unsupported_figures(written, known)
+    ):
         score = min(score, CAP_WITHOUT_EVIDENCE)
         faults.append(f"figures without a source: {', '.join(sorted(strays)[:5])}")
     return Criticism(score=score, reason="; ".join(faults) or "each part was done and checked"), not faults

@@ -26,9 +26,20 @@ from ..agents.counsel.answers import noun
 from ..agents.counsel.reading import Reader, Record, Thing, spaced, vocabularies
 from ..understanding.language import Language, Token, detect, parse
 from ..understanding.lexicon import Lexicon
-from ..understanding.reading import read
 from ..understanding.plan import Aggregate, Compare, Schema, Select, Selection
-from .deliver import STORED, Asker, FigureAsked, FiguresAsked, GoalPlan, PartPlan, Property, SetReport, find_lacking, holds_words
+from ..understanding.reading import read
+from .deliver import (
+    STORED,
+    Asker,
+    FigureAsked,
+    FiguresAsked,
+    GoalPlan,
+    PartPlan,
+    Property,
+    SetReport,
+    find_lacking,
+    holds_words,
+)
 from .ports import MAX_ITEMS, Each, Plan, QuestionAnswer, Step
 from .runner import FigureSaid, figures_said, find_left_out
 
@@ -230,7 +241,15 @@ def read_times(text: str, words: GoalWords) -> tuple[str, str] | None:
                     break
         if at != begun and after != len(tokens):
             continue  # it stands inside of what is asked
-        rest = " ".join(filter(None, (text[: tokens[before_at].start] if at != begun else "", text[tokens[after].start :] if after < len(tokens) else "")))
+        rest = " ".join(
+            filter(
+                None,
+                (
+                    text[: tokens[before_at].start] if at != begun else "",
+                    text[tokens[after].start :] if after < len(tokens) else "",
+                ),
+            )
+        )
         goal = _bare(rest)
         return (goal[:1].upper() + goal[1:], _CRON[kind].format(minute=minute, hour=hour)) if goal else None
     return None
@@ -645,8 +664,11 @@ class GoalPlanner:
         names = {name: [token.folded for token in record.words.language.tokens(name)] for name in sorted(people)}
         for at, token in enumerate(tokens):
             having = [name for name, own in names.items() if token.folded in own and len(own) > 1]
-            whole = any(said[at - own.index(token.folded) : at - own.index(token.folded) + len(own)] == own
-                        for name in having if (own := names[name]) and at >= own.index(token.folded))
+            whole = any(
+                said[at - own.index(token.folded) : at - own.index(token.folded) + len(own)] == own
+                for name in having
+                if (own := names[name]) and at >= own.index(token.folded)
+            )
             if len(having) > 1 and token.text[:1].isupper() and not whole:
                 raise Undeliverable("which_one", token.text, ", ".join(f"“{name}”" for name in having[:_MOST_NAMED]))
         for each in Reader(record).read(text).named:
@@ -691,7 +713,11 @@ class GoalPlanner:
             said = figures_said(text, lexicon, sides[0].of.type)
             if sides[0].group_by and len(said) == 1 and said[0].property and "chart" not in (*part.formats, part.verb):
                 said = (FigureSaid("", "count"), *said)  # what is added up is told with how many it is of
-            if len(said) < 2 or find_left_out(text, lexicon, plan, said) or any(side.having or side.count_groups or side.limit for side in sides):
+            if (
+                len(said) < 2
+                or find_left_out(text, lexicon, plan, said)
+                or any(side.having or side.count_groups or side.limit for side in sides)
+            ):
                 continue
             return await self._figure_steps(number, part, said, sides, lexicon)
         return None
@@ -711,8 +737,8 @@ class GoalPlanner:
         sets = [side.of for side in sides] if len(sides) > 1 else _apart(of)
         names = _names_apart(sets)
         steps = []
-        for at, (name, one) in enumerate(zip(names, sets, strict=True), 1):
-            survey = await twin.survey_of(one)
+        for at, (name, of_set) in enumerate(zip(names, sets, strict=True), 1):
+            survey = await twin.survey_of(of_set)
             for n, (asked, told) in enumerate(zip(said, figures, strict=True), 1):
                 measured = {"measure": "avg" if asked.measure == "mean" else asked.measure, "of": asked.property}
                 given = survey.model_copy(update={"group_by": sides[0].group_by, "limit": MAX_ROWS, **measured})
@@ -783,7 +809,8 @@ class GoalPlanner:
             self._vain = True
             return empty
         if lost:
-            raise Undeliverable("lacks", ", ".join(min(lost, key=len)), part.said)
+            lost.sort(key=len)
+            raise Undeliverable("lacks", ", ".join(lost[0]), part.said)
         raise Undeliverable("not_explained", min(unexplained, key=len, default=part.said))
 
     async def _refuse_absent(self, text: str) -> None:
@@ -1064,8 +1091,8 @@ class GoalPlanner:
                 fields.setdefault(name, value)
                 gone.append((tokens[first].start, tokens[stop - 1].end))
                 at = stop
-                if name not in _TEXTS and (more := re.match(r"\s*:\s*(?=\S)", text[gone[-1][1] :])) is not None:
-                    fields.setdefault("description", text[gone[-1][1] + more.end() :].strip())
+                if name not in _TEXTS and (colon := re.match(r"\s*:\s*(?=\S)", text[gone[-1][1] :])) is not None:
+                    fields.setdefault("description", text[gone[-1][1] + colon.end() :].strip())
                     gone[-1] = (gone[-1][0], len(text))
                     break
                 continue
@@ -1103,12 +1130,14 @@ class GoalPlanner:
     def _named_fields(self, piece: _Piece, start: int, kind: NodeType) -> dict[int, tuple[str, Any, int, int]]:
         """Fields of a tool that an order names with their values, by where their words begin: the reasoning is, confidence 0.8.
 
-        Each with the name, the value, and where its words begin and end. Raises `Undeliverable`: what is made has no such field.
+        Each with the name, the value, and where its words begin and end. Raises `Undeliverable`: there is no such field.
         """
         text, tokens = piece.text, piece.tokens
         kept = [match.span() for match in _QUOTED.finditer(text)]
         language = self._words.language
-        names = {language.key(said): name for name in (*_COMMON, *(one.name for one in kind.properties)) for said in self._said(name)}
+        names = {
+            language.key(said): name for name in (*_COMMON, *(one.name for one in kind.properties)) for said in self._said(name)
+        }
         others = {language.key(spaced(one.name)): one.name for each in TYPES.values() for one in each.properties}
         places: list[tuple[int, int, int, str]] = []
         for at in range(start, len(tokens)):
@@ -1121,7 +1150,9 @@ class GoalPlanner:
                     continue
                 value = self._words.at("states", tokens, end)
                 begins, stated = self._field_begins(piece, at, start), self._is_stated(piece, end, value)
-                if begins is not None and (stated or (value < len(tokens) and tokens[value].folded[0].isdigit() and value == end)):
+                if begins is not None and (
+                    stated or (value < len(tokens) and tokens[value].folded[0].isdigit() and value == end)
+                ):
                     if not name:
                         raise Undeliverable("no_field", piece.words(at, end))
                     places.append((begins, at, value, name))
@@ -1135,7 +1166,10 @@ class GoalPlanner:
     def _said(self, name: str) -> set[str]:
         """What a field is called: its own name, and the names of its sense."""
         own = spaced(name)
-        return {own, *(one for names in self._record.words.names.values() if own in names for one in names if name not in _COMMON)}
+        return {
+            own,
+            *(one for names in self._record.words.names.values() if own in names for one in names if name not in _COMMON),
+        }
 
     def _field_begins(self, piece: _Piece, at: int, start: int) -> int | None:
         """Where the words of a field begin that is named at a word; `None` where the word stands inside of a sentence."""
@@ -1145,7 +1179,7 @@ class GoalPlanner:
                 first -= 1
         before = piece.text[piece.tokens[first - 1].end : piece.tokens[first].start] if first > start else "."
         led = first < at and self._words.at("with", piece.tokens, first) > first
-        return first if led or set(before) & set(".,;:\n\"”“»)") else None
+        return first if led or set(before) & set('.,;:\n"”“»)') else None
 
     @staticmethod
     def _is_stated(piece: _Piece, end: int, value: int) -> bool:
@@ -1380,22 +1414,33 @@ class GoalPlanner:
             text = part.each or part.object
             whole = part.deed != "write" or bool(part.each)
             for object in (*(_beginnings(text, self._words) if whole else ()), *self._about_types(text, lexicon)):
-                yield self._words.sentence("alternative_list", object=object)
+                yield self._words.sentence("alternative_list", object=self._in_plural(object, lexicon))
+
+    def _in_plural(self, text: str, lexicon: Lexicon | None) -> str:
+        """A text whose last word names a sort of thing, with the word for several of them: each overdue task."""
+        tokens = self._words.language.tokens(text)
+        if not tokens or (many := self._many(tokens[-1], lexicon)) is None:
+            return text
+        return f"{text[: tokens[-1].start]}{many}"
+
+    def _many(self, token: Token, lexicon: Lexicon | None) -> str | None:
+        """What several things are called of the sort that a word names; `None` where it names none."""
+        known = vocabularies().get(self._words.language.name)
+        senses = known.language.phrases.get((token.stem,), ()) if known is not None else ()
+        of_twin = lexicon.look_up((token.stem,)) if lexicon is not None else ()
+        of_graph = next((str(sense.value) for sense in senses if sense.kind == "type"), None)
+        level = next((sense.value[0] for sense in of_twin if sense.kind == "type"), None)
+        if level is not None and lexicon is not None:
+            return self._plural(level, lexicon)
+        return self._plural(of_graph, None) if of_graph is not None else None
 
     def _about_types(self, text: str, lexicon: Lexicon | None) -> Iterator[str]:
         """What a text says of each sort of thing that it names: the open tasks of it, and then its tasks."""
-        language = self._words.language
-        known = vocabularies().get(language.name)
-        tokens = language.tokens(text)
+        tokens = self._words.language.tokens(text)
         piece = _Piece(text, tokens)
         for n, token in enumerate(tokens):
-            senses = known.language.phrases.get((token.stem,), ()) if known is not None else ()
-            of_twin = lexicon.look_up((token.stem,)) if lexicon is not None else ()
-            of_graph = next((str(sense.value) for sense in senses if sense.kind == "type"), None)
-            if of_graph is None and not any(sense.kind == "type" for sense in of_twin):
+            if (many := self._many(token, lexicon)) is None:
                 continue
-            level = next((type for sense in of_twin if sense.kind == "type" for type, _ in [sense.value]), None)
-            many = self._plural(of_graph, None) if of_graph is not None else self._plural(level or "", lexicon)
             for start in range(max(0, n - 2), n):
                 before = tokens[start].text
                 leads = any(self._words.at(kind, tokens, start) > start for kind in _LEADS)
@@ -1451,7 +1496,7 @@ def _unquoted(text: str) -> str:
     plain = text.strip()
     for opening, closing in (('"', '"'), ("“", "”"), ("„", "“"), ("«", "»"), ("‘", "’")):
         whole = len(plain) > 1 and plain[0] == opening and plain[-1] == closing
-        if whole or (plain.count(opening) + plain.count(closing) == 1 and opening != "‘"):
+        if whole or (sum(plain.count(mark) for mark in {opening, closing}) == 1 and opening != "‘"):
             plain = plain.removeprefix(opening).removesuffix(closing).strip()
     return plain
 

@@ -417,9 +417,9 @@ class QuestionDesk:
         empty: QuestionAnswer | None = None
         words: list[str] = []
         away: ServiceError | None = None
-        for read in (of_counsel, of_twin) if first else (of_twin, of_counsel):
+        for ask in (of_counsel, of_twin) if first else (of_twin, of_counsel):
             try:
-                answer, unexplained = await read(running, turn)
+                answer, unexplained = await ask(running, turn)
             except ServiceError as error:
                 away = error
                 continue
@@ -553,14 +553,20 @@ def find_left_out(text: str, lexicon: Lexicon, plan: Any, told: Sequence[FigureS
         listed = isinstance(plan, Select | Rank) and (one.property is None or one.property in there)
         if not (whole or listed or any((side.measure, side.property) == (one.measure, one.property) for side in figures)):
             lost.append(one.words)
-    lost += [group.text for group in _groups_said(items, type) if not there & {name for name, _ in group.of("type")} | there & {name for _, name in group.of("property")}]
+    lost += [
+        group.text
+        for group in _groups_said(items, type)
+        if not there & {name for name, _ in group.of("type")} | there & {name for _, name in group.of("property")}
+    ]
     return tuple(dict.fromkeys(lost))
 
 
 def _groups_said(items: Sequence[Item], type: str) -> list[Item]:
     """What stands behind the words for each and by, and is no number, year or thing of the type itself."""
     behind = [after for item, after in pairwise(items) if item.has("group") and not item.has("by_date", "each_year")]
-    return [one for one in behind if one.has("type", "property") and not one.names_type(type) and not one.has("entity", "value")]
+    return [
+        one for one in behind if one.has("type", "property") and not one.names_type(type) and not one.has("entity", "value")
+    ]
 
 
 def _leaves(value: Any) -> Iterator[Any]:
@@ -670,10 +676,12 @@ class TaskRunner:
         self._running, self._context, self._caller, self._inquirer, self._offered = running, context, caller, inquirer, offered
         self._meter, self._board, self._journalled, self._ask = meter, board, journalled, ask
         self.replanning = Replanner(running.steps, context, planner, meter)
+        self._by_rules = False
 
     async def run(self, plan: Plan, known: GoalKnowledge) -> WavesResult:
         """Work the plan off, or as much of it as the budget allows."""
         remaining: Remaining = plan.steps
+        self._by_rules = plan.by_rules
         done: list[StepResult] = []
         stopped: Problem | None = None
         while remaining:
@@ -725,9 +733,18 @@ class TaskRunner:
             return ToolResult(False, str(error), code=NO_VALUE)
         if isinstance(calls, ToolResult):
             return calls
+        self._note_chosen(step, done)
         if step.tool is None and step.question is None:
             return replace(calls, needed=[result for result in done if result.step.id in step.depends and result.outcome.ok])
         return Calls([replace(call, limit=self._meter.call()) for call in calls.made])
+
+    def _note_chosen(self, step: Step, done: Sequence[StepResult]) -> None:
+        """Note the things that a step of the rules goes through: their question, which is the user's words, chose them."""
+        source = next((one for one in done if step.each is not None and one.step.id == step.each.of), None)
+        if not self._by_rules or step.tool is None or source is None or source.step.question is None:
+            return
+        found = QuestionAnswer.model_validate(source.outcome.answer).items
+        self._running.origins.choose(step.tool, (value for one in found for value in (one.id, one.title)))
 
     async def _step(self, step: Step, calls: Calls | ToolResult) -> StepResult:
         began = time.perf_counter()

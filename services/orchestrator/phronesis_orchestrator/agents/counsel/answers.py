@@ -302,14 +302,18 @@ class Plans:
             own = r.tokens[span.start - 1].folded in showing
             before = next((n for n in range(span.start - 1, at, -1) if r.tokens[n].folded not in self._articles), at)
             comma = "," in r.text[r.tokens[before].end : r.tokens[before + 1].start]
-            joins = comma or before == at or any(any(sense.kind == "more" for sense in one.senses) for one in r.spans if one.end == before + 1)
+            joins = (
+                comma
+                or before == at
+                or any(any(sense.kind == "more" for sense in one.senses) for one in r.spans if one.end == before + 1)
+            )
             if (own or (listed and joins)) and not self._is_behind(r, span.start, "group"):
                 found += [type for type in span.of("type") if type != "human"]
                 r.cover("relation", *(one for each in r.spans if each.start > span.start for one in each.of("relation")))
         return tuple(dict.fromkeys(found))
 
     def _shows_at(self, r: Reading) -> int:
-        """Where a word stands behind which it is said what to tell of each member: with, their; behind all words where none does."""
+        """Where a word stands behind which it is said what to tell of each member: with, their; the end where none does."""
         showing = set(self.record.words.language.words.get("showing", ()))
         return next((at for at, token in enumerate(r.tokens) if token.folded in showing), len(r.tokens))
 
@@ -397,7 +401,11 @@ class Plans:
         senses |= {"owner": label_of("owner")} if r.has("ask", "who") and not r.has("ask", "max", "min") else {}
         if r.has("ask", "when") and (day := next((d for one in found if (d := self._date_sense(r, one))), None)):
             senses[day] = label_of(day)
-        senses = {sense: label for sense, label in senses.items() if not any(d.measure == "group" and d.sense == sense for d in self.demanded)}
+        senses = {
+            sense: label
+            for sense, label in senses.items()
+            if not any(d.measure == "group" and d.sense == sense for d in self.demanded)
+        }
         self.told_of = {
             one.id: {label: self.told_value(one, sense, q.shown) for sense, label in senses.items()} for one in found
         }
@@ -432,7 +440,9 @@ class Plans:
         def titles(members: Sequence[Thing]) -> str:
             own = [one.sense for one in wanted]
             return "; ".join(
-                f"{one.title} ({', '.join(said)})" if (said := [self.told(s, v) for s in own if (v := self.record.value(one, s)) is not None]) else one.title
+                f"{one.title} ({', '.join(said)})"
+                if (said := [self.told(s, v) for s in own if (v := self.record.value(one, s)) is not None])
+                else one.title
                 for one in members
             )
 
@@ -472,14 +482,21 @@ class Plans:
             )
         self.told_set = tuple({one.id: one for members in groups.values() for one in members}.values())
         self.grid = self._table(("compared",), {(name,): some for name, some in groups.items()}, q)
-        said = [
-            f"{row[0]}: {'; '.join(f'{label} {figure(value) if isinstance(value, int | float) else value}' for label, value in zip(self.grid.columns[1:], row[1:], strict=True) if isinstance(value, int | float))}"
+        heads = self.grid.columns[1:]
+        figures = [
+            [(one, cell) for one, cell in zip(heads, row[1:], strict=True) if number_of(cell) is not None]
             for row in self.grid.rows
         ]
+        told = [
+            "; ".join(f"{one} {figure(number_of(cell) or 0)}" for one, cell in of if not isinstance(cell, str))
+            for of in figures
+        ]
+        said = [f"{row[0]}: {of}" for row, of in zip(self.grid.rows, told, strict=True)]
         return paragraphs("Side by side:", self.listed(said), self.limits())
 
     def _sides(self, r: Reading) -> list[tuple[str, Reading]]:
         """The sets that a question compares, each as a question for it alone."""
+
         def alone(**given: Any) -> Reading:
             return replace(r, **{"covered": set(r.covered), "met": set(r.met), "absorbed": set(r.absorbed), **given})
 
@@ -487,7 +504,8 @@ class Plans:
             return [
                 span
                 for span in r.spans
-                if not any(sense.kind == kind for sense in span.senses) or any(sense.kind == kind and sense.value == keep for sense in span.senses)
+                if not any(sense.kind == kind for sense in span.senses)
+                or any(sense.kind == kind and sense.value == keep for sense in span.senses)
             ]
 
         typed = [type for type in r.types if type != "human"]
@@ -946,12 +964,14 @@ class Plans:
         for value, some in ordered.items():
             if second is None or not some:
                 split[(plain[value], *(["-"] if second else []))] = list(some)
-            for one in some if second is not None else ():
+            for one in some:
+                if second is None:
+                    break
                 split.setdefault((plain[value], self._said_of(one, second)), []).append(one)
         self.grid = self._table((name, *([second] if second else [])), split, q)
         for value, some in ordered.items():
             for one in some:
-                self.told_of[one.id] = {name: plain[value]} | self.told_of[one.id]
+                self.told_of[one.id] = {name: plain[value], **self.told_of[one.id]}
         r.cover("ask", "mean", *(["list"] if found else []))
         r.cover("property", *(one.sense for one in self.demanded))
         r.cover_all("unit")
