@@ -545,6 +545,10 @@ def find_left_out(text: str, lexicon: Lexicon, plan: Any, told: Sequence[FigureS
         names = {name for refs in item.of("entity") for ref in refs for name in (ref.id, ref.name)}
         if names and not there & names and not item.has("type", "value", "property"):
             lost.append(item.text)
+    if isinstance(plan, Select):
+        # Their department: it would be told of each, and a list tells what a thing is and not what it is joined to.
+        told_of = [after for item, after in pairwise(items) if item.has("pronoun_many", "pronoun_one") and item.end == after.at]
+        lost += [one.text for one in told_of if one.has("type") and not (one.names_type(type) or one.has("property", "value"))]
     figures = [side for side in sides if isinstance(side, Aggregate)]
     for one in figures_said(text, lexicon, type):
         if one in told:

@@ -340,7 +340,10 @@ class Plans:
         for span in sorted((one for one in r.spans if one.start not in r.absorbed), key=lambda one: (one.start, -one.end)):
             said = " ".join(token.text for token in r.tokens[span.start : span.end])
             asked = next((one for one in ("count", "sum", "mean") if one in span.of("ask")), "")
-            if asked == "count":
+            measured = [one for one in r.spans if one.start == span.end and one.of("property") and one.of("property")[0] in _ADDED]
+            if asked == "count" and measured:
+                pending = "sum", said  # how many hours
+            elif asked == "count":
                 found.append(Demand(said, "count", "", f"{_NUMBER}{counted}"))
                 places.append(span.start)
             elif asked:
