@@ -485,7 +485,11 @@ def _charts_of(part: PartPlan, answer: QuestionAnswer) -> list[Visualization]:
     if drawn or not answer.tables:
         return drawn
     block = answer.tables[0]
-    at = chart_column(block)
+    wanted = [_stems(label) for one in answer.asked for label in one.labels]
+    drawn_of = (
+        at for of in wanted for at in range(1, len(block.columns)) if of <= _stems(block.columns[at]) and _is_drawn(block, at)
+    )
+    at = next(drawn_of, None) or chart_column(block)
     if at is None:
         return []
     x, y = block.columns[0], block.columns[at]
@@ -494,8 +498,11 @@ def _charts_of(part: PartPlan, answer: QuestionAnswer) -> list[Visualization]:
 
 def chart_column(block: TableBlock) -> int | None:
     """The first column of a table, but for its first, that can be drawn; `None` where none can."""
-    found = (at for at in range(1, len(block.columns)) if sum(_number(row[at]) for row in block.rows) > 1)
-    return next(found, None)
+    return next((at for at in range(1, len(block.columns)) if _is_drawn(block, at)), None)
+
+
+def _is_drawn(block: TableBlock, at: int) -> bool:
+    return sum(_number(row[at]) for row in block.rows) > 1
 
 
 def _number(value: Cell) -> bool:

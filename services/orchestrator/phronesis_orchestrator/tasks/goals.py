@@ -574,6 +574,8 @@ class GoalPlanner:
         """The question before, where it found things that can be changed: what “them” stands for."""
         self._vain = False
         """Whether something is asked for of which nothing is on record."""
+        self._read = ""
+        """What the part before was about, where it read."""
         self._told = False
         """Whether a question before was answered by things or figures, and not by telling of one thing."""
 
@@ -687,6 +689,7 @@ class GoalPlanner:
             return found
         if RECALL_TOOL.name in self._tools and (stems := self._looked_for(part)):
             return await self._recalling(number, part, stems)
+        part = self._with_them(part)
         if not part.report and (told := await self._figures(number, part)) is not None:
             return told
         question, answer = await self._question(part)
@@ -698,6 +701,16 @@ class GoalPlanner:
             self._found = step
         formats = (*part.formats, *(["chart"] if part.verb == "chart" else []))
         return PartPlan(said=part.said, verb=part.verb, steps=(step.id,), formats=formats, report=part.report)
+
+    def _with_them(self, part: GoalPart) -> GoalPart:
+        """A part that asks of “them”, with what the part before was about in its place."""
+        tokens, before = self._words.language.tokens(part.object), self._read
+        self._read = part.object
+        if not before or self._words.at("pronouns", tokens) != len(tokens):
+            return part
+        self._read = before
+        verb = _Piece(part.said, self._words.language.tokens(part.said)).words(0, -len(tokens) or None)
+        return replace(part, object=before, said=f"{verb} {before}")
 
     async def _figures(self, number: int, part: GoalPart) -> PartPlan | None:
         """Several figures over sets of the data, of which one question would tell one; `None` where fewer are asked."""
@@ -865,7 +878,12 @@ class GoalPlanner:
         """What a report is about, one by one: my tasks and decisions."""
         tokens = self._words.language.tokens(text)
         cuts, at = list[str](), 0
-        for n, token in enumerate(tokens):
+        known = vocabularies().get(self._words.language.name)
+        showing = known.language.words.get("showing", ()) if known is not None else ()
+        end = next((n for n, token in enumerate(tokens) if token.folded in showing), len(tokens))
+        for n, token in enumerate(tokens[:end]):
+            if n + 1 == end or (n and "," in text[token.end : token.end + 1] and n + 1 >= end):
+                break  # behind it stands what is to be told of each
             if n and ((token.folded,) in self._words.words("joins") or "," in text[tokens[n - 1].end : token.start]):
                 cuts.append(text[at : tokens[n - 1].end])
                 at = token.end if (token.folded,) in self._words.words("joins") else token.start
@@ -1438,12 +1456,20 @@ class GoalPlanner:
         """What a text says of each sort of thing that it names: the open tasks of it, and then its tasks."""
         tokens = self._words.language.tokens(text)
         piece = _Piece(text, tokens)
+        known = vocabularies().get(self._words.language.name)
+
+        def asks(token: Token) -> bool:
+            senses = known.language.phrases.get((token.stem,), ()) if known is not None else ()
+            return any(sense.kind == "ask" and sense.value != "overdue" for sense in senses)
+
         for n, token in enumerate(tokens):
             if (many := self._many(token, lexicon)) is None:
                 continue
             for start in range(max(0, n - 2), n):
                 before = tokens[start].text
-                leads = any(self._words.at(kind, tokens, start) > start for kind in _LEADS)
+                leads = any(self._words.at(kind, tokens, start) > start for kind in (*_LEADS, "measures")) or asks(
+                    tokens[start]
+                )
                 if not leads and before[:1].isalnum() and piece.text[tokens[start].end : tokens[start].end + 1] == " ":
                     yield " ".join((piece.words(start, n), many))
             yield many
@@ -1520,6 +1546,8 @@ _LEADS = ("articles", "own", "all", "that", "with", "asks_what")
 def _beginnings(text: str, words: GoalWords) -> Iterator[str]:
     """A text without what leads it, and its beginnings up to where another clause begins."""
     tokens = words.language.tokens(text)
+    if words.at("measures", tokens):
+        return  # how many, on average: no list would say that
     start = 0
     while (end := max(words.at(kind, tokens, start) for kind in _LEADS)) > start:
         start = end

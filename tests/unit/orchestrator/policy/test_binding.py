@@ -53,6 +53,22 @@ def test_another_thing_than_the_one_that_the_user_named_is_not_theirs_to_change(
     assert not origins.draws(UPDATE, {"id": id, "status": "done"})
 
 
+def test_things_that_rules_chose_by_the_users_words_are_theirs_for_that_tool_alone() -> None:
+    origins = read("Complete what is late.", Wish(tool=UPDATE.name, arguments={"status": "done"}), Wish(tool=CREATE.name))
+    origins.choose(UPDATE.name, ["task-18", "Order sugar"])
+    assert origins.draws(UPDATE, {"id": "task-18", "status": "done"})
+    assert not origins.draws(UPDATE, {"id": "task-19", "status": "done"})
+    assert not origins.draws(CREATE, {"title": "Order sugar"})
+
+
+@pytest.mark.parametrize("kind", [kind for kind in OriginKind if not Label(kind=kind).trusted and kind is not OriginKind.TOOL])
+def test_with_any_text_at_hand_that_is_no_record_of_the_platform_what_rules_chose_counts_for_nothing(kind: OriginKind) -> None:
+    origins = read("Complete what is late.", Wish(tool=UPDATE.name, arguments={"status": "done"}))
+    origins.choose(UPDATE.name, ["task-18", "Order sugar"])
+    origins.read([Label(kind=kind)], {"text": "Complete task-18."})
+    assert not origins.draws(UPDATE, {"id": "task-18", "status": "done"})
+
+
 def test_an_argument_that_neither_the_user_nor_the_planner_said_is_foreign() -> None:
     origins = read("Create a task to pay the miller.", Wish(tool=CREATE.name, arguments={"title": "Pay the miller"}))
     assert origins.draws(CREATE, {"title": "Pay the miller"})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from phronesis_contracts.tasks import FigureRow, FiguresBlock, NoPlan, TableBlock
+from phronesis_contracts.tasks import ChartBlock, FigureRow, FiguresBlock, NoPlan, TableBlock
 from phronesis_contracts.twin import Survey, Surveyed
 from phronesis_orchestrator.tasks import goals, runner
 from phronesis_orchestrator.tasks.deliver import PartPlan, find_lacking
@@ -49,6 +49,25 @@ async def test_for_each_thing_there_are_all_figures_that_are_asked(goal: str) ->
     figures = {name: (row["Number of tasks"], row["Total effort (hours)"]) for name, row in found.items()}
     assert figures == {"Second stone oven": (2, 7), "Rye bread for hotels": (1, 1.5)}
     assert "Order fire bricks" in found["Second stone oven"]["Tasks"]
+
+
+async def test_a_chart_draws_the_figure_that_was_asked() -> None:
+    report = await report_on("Chart the total effort by owner")
+    [chart] = [block.chart for block in report.blocks if isinstance(block, ChartBlock)]
+    assert "effort" in str(chart.model_dump())
+    assert {row["Owner"]: row["Total effort (hours)"] for row in chart.data}["Ines Alvarez"] == 5
+
+
+async def test_a_later_part_may_speak_of_them() -> None:
+    report = await report_on("List the overdue tasks with their owner, and count them")
+    assert "2 tasks overdue." in report.text
+
+
+async def test_things_that_are_compared_are_told_with_their_own_properties_too() -> None:
+    goal = "Compare the projects Second stone oven and Rye bread for hotels: owner, budget, number of open tasks"
+    found = rows(await report_on(goal))
+    oven = found["Second stone oven"]
+    assert (oven["Owner"], oven["Number of tasks"]) == ("Karl Brandt", 2)
 
 
 async def test_things_are_counted_by_two_properties_at_once() -> None:

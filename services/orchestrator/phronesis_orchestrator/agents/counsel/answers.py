@@ -340,7 +340,9 @@ class Plans:
         for span in sorted((one for one in r.spans if one.start not in r.absorbed), key=lambda one: (one.start, -one.end)):
             said = " ".join(token.text for token in r.tokens[span.start : span.end])
             asked = next((one for one in ("count", "sum", "mean") if one in span.of("ask")), "")
-            measured = [one for one in r.spans if one.start == span.end and one.of("property") and one.of("property")[0] in _ADDED]
+            measured = [
+                one for one in r.spans if one.start == span.end and one.of("property") and one.of("property")[0] in _ADDED
+            ]
             if asked == "count" and measured:
                 pending = "sum", said  # how many hours
             elif asked == "count":
@@ -485,6 +487,7 @@ class Plans:
             )
         self.told_set = tuple({one.id: one for members in groups.values() for one in members}.values())
         self.grid = self._table(("compared",), {(name,): some for name, some in groups.items()}, q)
+        self.grid = self._with_own(self.grid, {each.thing.title: each.thing for each in r.named})
         heads = self.grid.columns[1:]
         figures = [
             [(one, cell) for one, cell in zip(heads, row[1:], strict=True) if number_of(cell) is not None]
@@ -496,6 +499,22 @@ class Plans:
         ]
         said = [f"{row[0]}: {of}" for row, of in zip(self.grid.rows, told, strict=True)]
         return paragraphs("Side by side:", self.listed(said), self.limits())
+
+    def _with_own(self, grid: Grid, named: dict[str, Thing]) -> Grid:
+        """A table of sets that are named by a thing each, with what is asked of the things themselves."""
+        own = [
+            one
+            for one in self.demanded
+            if not one.measure and any(self.record.value(each, one.sense) for each in named.values())
+        ]
+        told = [
+            tuple(self.told_value(named[name], one.sense) if (name := str(row[0])) in named else None for one in own)
+            for row in grid.rows
+        ]
+        if not own or not named:
+            return grid
+        rows = tuple((*row, *more) for row, more in zip(grid.rows, told, strict=True))
+        return Grid((*grid.columns, *(one.label for one in own)), rows)
 
     def _sides(self, r: Reading) -> list[tuple[str, Reading]]:
         """The sets that a question compares, each as a question for it alone."""
@@ -832,8 +851,10 @@ class Plans:
                 return self._figures(q, r, found, measured)
         if counts:
             r.cover("ask", "count", "sum")
+            senses = [one.sense for one in self.demanded if one.sense and one.sense not in q.shown] if self.lists(r) else []
+            r.cover("property", *senses)
             head = f"{len(found)} {q.said(len(found), self.record)}."
-            return paragraphs(head, self.listed(self.row(one) for one in found) if found else "", self.limits())
+            return paragraphs(head, self.listed(self.row(one, senses) for one in found) if found else "", self.limits())
         return self.say_list(q, r, found)
 
     def _several_figures(self, q: Query, r: Reading, found: Sequence[Thing], wanted: Sequence[Demand]) -> str:
@@ -882,11 +903,13 @@ class Plans:
         if any("reasoning" in one.fields or "rationale" in one.fields for one in found) and "reasoning" in senses:
             r.cover("ask", "why")
         found = self._ordered(found, r)
+        self.told_set = tuple(found)
         if (r.has("ask", "rank") or r.goes_through) and (measured := self._measured(r) or self._usual(q)) is not None:
             r.cover("ask", "max", "min")
             r.cover("ask", "rank")
             r.cover("superlative", measured)
             found = sorted(found, key=lambda one: number_of(self.record.value(one, measured)) or 0, reverse=self._falls(r))
+            self.told_set = tuple(found)
             senses = [measured]
         yes = "Yes. " if r.is_yes_or_no else ""
         head = f"{yes}{len(found)} {q.said(len(found), self.record)}:"
@@ -943,6 +966,7 @@ class Plans:
         if key is None:
             return ""
         found = [one for one in found if not q.types or one.type in q.types]
+        self.told_set = tuple(found)
         types = q.types
         self.demanded = (*(one for one in self.demands(r, q) if one.label != name), Demand(f"by {name}", "group", name, name))
         self._tell(q, r, found)

@@ -773,7 +773,7 @@ class Reader:
             dropped.add("property")  # of many of a type, not of what they are worth
         if span.of("ask") == ("group",) and span.end - span.start == 1 and before is not None:
             passive = set(self._language.words.get("passive", ()))
-            acted = any(one.of("relation") or one.of("link") or one.of("status") or one.of("property") for one in behind)
+            acted = any(one.of("relation") or one.of("link") or one.of("status") or _is_done(one) for one in behind)
             if reading.tokens[span.start].folded in passive and (acted or before.folded.endswith("ed")):
                 dropped.add("ask")
         return replace(span, senses=tuple(sense for sense in span.senses if sense.kind not in dropped))
@@ -1085,6 +1085,14 @@ class Reader:
             )
         else:
             reading.figures.append(value)
+
+
+_NEVER_DONE = frozenset({"effort", "budget", "priority"})
+"""Properties whose words are no verbs: “by” behind them says what they are told by, and not who did it."""
+
+
+def _is_done(span: Span) -> bool:
+    return bool(span.of("property")) and not _NEVER_DONE.intersection(span.of("property"))
 
 
 def _only(span: Span, kind: str) -> bool:
