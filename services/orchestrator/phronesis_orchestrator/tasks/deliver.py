@@ -185,6 +185,15 @@ class FiguresAsked(Message):
     """What they are told by."""
 
 
+class ListAsked(Message):
+    """A list of things of the data with what they are joined to."""
+
+    properties: tuple[tuple[str, str], ...]
+    """Names of the properties that are told of each, with what their columns are called."""
+    links: tuple[str, ...]
+    """What the columns are called of what they are joined to."""
+
+
 class PartPlan(Message):
     """How one part of a goal is done."""
 
@@ -197,6 +206,8 @@ class PartPlan(Message):
     """Of a report over the data."""
     figures: FiguresAsked | None = None
     """Of several figures over the data: its steps are those of each set, in turn, one for each figure."""
+    list: ListAsked | None = None
+    """Of a list of things of the data: its steps are the list, and one for each column of what they are joined to."""
     report: bool = False
     writes: str = ""
     """The tool that it writes with; empty where it only reads."""
@@ -258,6 +269,8 @@ def _part_blocks(
         return _SetSections(part, part.set, given, say).blocks()
     if part.figures is not None:
         return _figure_blocks(part, part.figures, given, say)
+    if part.list is not None:
+        return _list_blocks(part, part.list, given, say)
     if part.writes:
         return _writing_blocks(part, known, given, checks, say)
     blocks: list[ReportBlock] = []
@@ -312,6 +325,28 @@ def _figure_blocks(part: PartPlan, about: FiguresAsked, given: Results, say: Say
         drawn = [{x: str(row[0]), y: row[place]} for row in table.rows if _number(row[place])]
         blocks.append(ChartBlock(chart=column(_line(part.said, 200), x, y, drawn)))
     return blocks, limits
+
+
+def _list_blocks(part: PartPlan, about: ListAsked, given: Results, say: Say) -> tuple[list[ReportBlock], list[str]]:
+    read = [list((given[id].answer or {}).get("rows", ())) if id in given else [] for id in part.steps]
+    joined: list[dict[str, list[str]]] = []
+    for rows in read[1:]:
+        of: dict[str, list[str]] = defaultdict(list)
+        for row in rows:
+            of[str(row.get("group"))] += [str(row["group2"])] if row.get("group2") is not None else []
+        joined.append(of)
+    columns = (say("column_name"), *(label for _, label in about.properties), *about.links)
+    cells = tuple(
+        (
+            str(row.get("name", "")),
+            *(_cell_of(row.get(name)) for name, _ in about.properties),
+            *(", ".join(dict.fromkeys(of.get(str(row["id"]), ()))) or None for of in joined),
+        )
+        for row in read[0]
+    )
+    if not cells:
+        return [], []
+    return [TableBlock(columns=tuple(_line(one, 100) for one in columns), rows=cells[:MAX_ROWS])], []
 
 
 def find_lacking(part: PartPlan, answer: QuestionAnswer, say: Say) -> list[str]:
@@ -797,9 +832,10 @@ async def check_steps(goal: GoalPlan, known: GoalKnowledge, caller: Caller, ask:
             elif result.step.question is not None:
                 again = await ask(f"task.check.{id}", result.step.question)
                 found[id] = again.ok and _same_answer(result.outcome.answer or {}, again.answer or {})
-            elif part.figures is not None:
+            elif part.figures is not None or part.list is not None:
                 again = await caller.call(f"task.check.{id}", result.step.tool or "", result.step.arguments, ours=True)
-                found[id] = again.ok and (again.answer or {}).get("rows") == (result.outcome.answer or {}).get("rows")
+                rows = (result.outcome.answer or {}).get("rows") or []
+                found[id] = again.ok and (again.answer or {}).get("rows") == rows and len(rows) < MAX_ROWS  # more is cut off
             elif part.recalls:
                 found[id] = any(holds_words(part.recalls, one) for one in _items(result))
             elif part.writes:
@@ -917,7 +953,7 @@ def judge(
     if skipped or not given:
         score = min(score, CAP_WITHOUT_EVIDENCE)
         faults.append("steps were left out")
-    if any(part.set is None and part.figures is None for part in goal.parts) and (
+    if any(part.set is None and part.figures is None and part.list is None for part in goal.parts) and (
         strays := unsupported_figures(written, known)
     ):
         score = min(score, CAP_WITHOUT_EVIDENCE)

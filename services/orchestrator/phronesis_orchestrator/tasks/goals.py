@@ -26,7 +26,7 @@ from ..agents.counsel.answers import noun
 from ..agents.counsel.reading import Reader, Record, Thing, spaced, vocabularies
 from ..understanding.language import Language, Token, detect, parse
 from ..understanding.lexicon import Lexicon
-from ..understanding.plan import Aggregate, Compare, Schema, Select, Selection
+from ..understanding.plan import Aggregate, Compare, Filter, Schema, Select, Selection
 from ..understanding.reading import read
 from .deliver import (
     STORED,
@@ -34,6 +34,7 @@ from .deliver import (
     FigureAsked,
     FiguresAsked,
     GoalPlan,
+    ListAsked,
     PartPlan,
     Property,
     SetReport,
@@ -41,7 +42,7 @@ from .deliver import (
     holds_words,
 )
 from .ports import MAX_ITEMS, Each, Plan, QuestionAnswer, Step
-from .runner import FigureSaid, figures_said, find_left_out
+from .runner import FigureSaid, figures_said, find_left_out, links_said
 
 Deed = Literal["read", "write", "other"]
 
@@ -720,6 +721,10 @@ class GoalPlanner:
         for text in dict.fromkeys((part.said, part.object)):
             understood = await self._asker.understood(text)
             plan = understood.plan if understood is not None else None
+            if isinstance(plan, Select) and (links := links_said(text, lexicon, plan)):
+                if len(find_left_out(text, lexicon, plan)) <= len(links):
+                    return await self._list_steps(number, part, plan, links, lexicon)
+                continue
             if not isinstance(plan, Aggregate | Compare) or (isinstance(plan, Compare) and plan.how != "side_by_side"):
                 continue
             sides = plan.sides if isinstance(plan, Compare) else (plan,)
@@ -734,6 +739,36 @@ class GoalPlanner:
                 continue
             return await self._figure_steps(number, part, said, sides, lexicon)
         return None
+
+    async def _list_steps(
+        self, number: int, part: GoalPart, plan: Select, links: Sequence[Filter], lexicon: Lexicon
+    ) -> PartPlan | None:
+        """A list with what its things are joined to; `None` where it is too long for one."""
+        schema, language = Schema(lexicon.view.ontology), lexicon.language.name
+        twin, type = self._asker.twin(schema), plan.of.type
+        kept = tuple(one for one in plan.of.filters if one not in links)
+        survey = await twin.survey_of(plan.of.model_copy(update={"filters": kept}))
+        if await twin.count(survey) > MAX_ROWS:
+            return None
+        shown = []
+        for name in plan.show:
+            unit = schema.property(type, name).unit
+            label = schema.property_name(type, name, language)
+            shown.append((name, f"{label} ({unit})" if unit else label))
+
+        def step(id: str, description: str, **given: Any) -> str:
+            asked = survey.model_copy(update={"limit": MAX_ROWS, **given}).model_dump(mode="json", exclude_defaults=True)
+            arguments = {"type": type} | asked
+            return self._step(id=id, description=description, tool=SURVEY_TOOL.name, arguments=arguments).id
+
+        steps = [step(f"{number}.list", _sentence(part.said), measure="list", show=plan.show)]
+        names = []
+        for at, one in enumerate(links, 1):
+            names.append(schema.type_name(one.to or type, language, many=False))
+            by = (GroupBy(property="id"), GroupBy(property="name", via=one.via, to=one.to))
+            steps.append(step(f"{number}.link.{at}", _sentence(names[-1]), group_by=by))
+        told = ListAsked(properties=tuple(shown), links=tuple(names))
+        return PartPlan(said=part.said, verb=part.verb, steps=tuple(steps), formats=part.formats, list=told)
 
     async def _figure_steps(
         self, number: int, part: GoalPart, said: Sequence[FigureSaid], sides: Sequence[Aggregate], lexicon: Lexicon

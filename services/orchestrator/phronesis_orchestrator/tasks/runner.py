@@ -62,7 +62,7 @@ from ..understanding.answering import RuleAnswer, answer_by_rules
 from ..understanding.finding import Finding
 from ..understanding.language import detect
 from ..understanding.lexicon import Lexicon
-from ..understanding.plan import DATA_PLANS, Aggregate, Change, Compare, Focus, Rank, Select, Unknown
+from ..understanding.plan import DATA_PLANS, Aggregate, Change, Compare, Filter, Focus, Rank, Select, Unknown
 from ..understanding.reading import Item, read
 from .decisions import SPENT, BudgetMeter, Replanner
 from .ports import (
@@ -545,10 +545,8 @@ def find_left_out(text: str, lexicon: Lexicon, plan: Any, told: Sequence[FigureS
         names = {name for refs in item.of("entity") for ref in refs for name in (ref.id, ref.name)}
         if names and not there & names and not item.has("type", "value", "property"):
             lost.append(item.text)
-    if isinstance(plan, Select):
-        # Their department: it would be told of each, and a list tells what a thing is and not what it is joined to.
-        told_of = [after for item, after in pairwise(items) if item.has("pronoun_many", "pronoun_one") and item.end == after.at]
-        lost += [one.text for one in told_of if one.has("type") and not (one.names_type(type) or one.has("property", "value"))]
+    if isinstance(plan, Select) and (links := links_said(text, lexicon, plan)):
+        lost += [item.text for item in items if any(item.names_type(one.to or "") for one in links) and not item.has("entity")]
     figures = [side for side in sides if isinstance(side, Aggregate)]
     for one in figures_said(text, lexicon, type):
         if one in told:
@@ -563,6 +561,12 @@ def find_left_out(text: str, lexicon: Lexicon, plan: Any, told: Sequence[FigureS
         if not there & {name for name, _ in group.of("type")} | there & {name for _, name in group.of("property")}
     ]
     return tuple(dict.fromkeys(lost))
+
+
+def links_said(text: str, lexicon: Lexicon, plan: Select) -> tuple[Filter, ...]:
+    """What a list is to tell of each thing that it is joined to, which its plan takes for a condition: with cost and owner."""
+    told = bool(plan.show) or any(item.has("pronoun_many", "pronoun_one") for item in read(text, lexicon).items)
+    return tuple(one for one in plan.of.filters if told and one.op == "linked" and not one.where)
 
 
 def _groups_said(items: Sequence[Item], type: str) -> list[Item]:

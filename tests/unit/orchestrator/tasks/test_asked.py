@@ -117,6 +117,15 @@ async def test_figures_of_the_data_are_told_for_each_set_and_group() -> None:
     assert found["Red"]["Number of projects"] == 27
 
 
+async def test_a_list_of_the_data_tells_what_each_thing_is_joined_to() -> None:
+    stage = portfolio("List the projects rated Red in 2022 with their whole-life cost and department")
+    found = rows(await report_of(stage))
+    assert len(found) == 27
+    clyde = found["Clyde Infrastructure"]
+    assert (clyde["Whole-life cost (£ million)"], clyde["Government entity"]) == (1585, "MOD")
+    assert (stage.state.score, stage.state.verified is not None) == (1.0, True)
+
+
 async def test_figures_of_the_data_of_two_sets_that_are_named_together_are_told_apart() -> None:
     found = rows(await report_of(portfolio("Number and total whole-life cost of the projects rated Red and Green in 2022")))
     assert {name: list(row.values())[1] for name, row in found.items()} == {"Red": 27, "Green": 24, "Red, Green": 51}
