@@ -2,8 +2,8 @@
 
 What an agent reads is data, and may not ask for anything. So a call with an effect that was decided on with untrusted texts at
 hand is the user's own only where two things hold: a planner that was shown the user's words alone wants the same tool called,
-and every argument is drawn from those words, from that planner's own call, or is the id of a thing that the user named. Rules that
-read nothing but those words may name things, too, while the platform's own records are all that was read.
+and every argument is drawn from those words, from that planner's own call, or is the id of a thing that the user named. Rules
+that read nothing but those words may name things, too, while the platform's own records are all that was read.
 Keeping a planner from what it must not read follows CaMeL (Debenedetti et al., 2025), the labels FIDES (Costa et al., 2025).
 """
 

@@ -192,6 +192,8 @@ class ListAsked(Message):
     """Names of the properties that are told of each, with what their columns are called."""
     links: tuple[str, ...]
     """What the columns are called of what they are joined to."""
+    grouped: bool = False
+    """Whether things of the same kind stand together."""
 
 
 class PartPlan(Message):
@@ -346,7 +348,10 @@ def _list_blocks(part: PartPlan, about: ListAsked, given: Results, say: Say) -> 
     )
     if not cells:
         return [], []
-    return [TableBlock(columns=tuple(_line(one, 100) for one in columns), rows=cells[:MAX_ROWS])], []
+    ordered = (
+        sorted(cells, key=lambda row: (*(str(cell or "\uffff") for cell in row[:0:-1]), row[0])) if about.grouped else cells
+    )
+    return [TableBlock(columns=tuple(_line(one, 100) for one in columns), rows=tuple(ordered[:MAX_ROWS]))], []
 
 
 def find_lacking(part: PartPlan, answer: QuestionAnswer, say: Say) -> list[str]:

@@ -549,7 +549,7 @@ class Undeliverable(Exception):
 
     def __init__(self, why: str, words: str, part: str = "") -> None:
         super().__init__(why)
-        self.why, self.words, self.part = why, " ".join(words.split())[:200], " ".join(part.split())[:200]
+        self.why, self.words, self.part = why, " ".join(words.split())[:200], " ".join(part.split())[:500]
 
 
 log = logging.getLogger(__name__)
@@ -659,6 +659,16 @@ class GoalPlanner:
 
     async def _refuse_ambiguous(self, text: str) -> None:
         """Decline a name that several have who are told apart by more than it."""
+        lexicon = await self._asker.lexicon(self._goal)
+        for item in read(text, lexicon).of("entity") if lexicon is not None else ():
+            stems = set(lexicon.language.key(item.text)) if lexicon is not None else set()
+            types = {ref.type for refs in item.of("entity") for ref in refs}
+            if item.whole or item.has("type", "value") or lexicon is None:
+                continue
+            known = {one.name for type in types for one in lexicon.view.things(type)}
+            having = sorted(name for name in known if stems <= set(lexicon.language.key(name)))
+            if len(having) > 1:
+                raise Undeliverable("which_one", item.text, ", ".join(f"“{name}”" for name in having[:_MOST_NAMED]))
         record = await self._asker.record()
         tokens = record.words.language.tokens(text)
         said = [token.folded for token in tokens]
@@ -721,6 +731,8 @@ class GoalPlanner:
         for text in dict.fromkeys((part.said, part.object)):
             understood = await self._asker.understood(text)
             plan = understood.plan if understood is not None else None
+            if isinstance(plan, Aggregate) and (listed := _as_list(text, plan, part, lexicon)) is not None:
+                return await self._list_steps(number, part, *listed, lexicon, grouped=True)
             if isinstance(plan, Select) and (links := links_said(text, lexicon, plan)):
                 if len(find_left_out(text, lexicon, plan)) <= len(links):
                     return await self._list_steps(number, part, plan, links, lexicon)
@@ -741,7 +753,7 @@ class GoalPlanner:
         return None
 
     async def _list_steps(
-        self, number: int, part: GoalPart, plan: Select, links: Sequence[Filter], lexicon: Lexicon
+        self, number: int, part: GoalPart, plan: Select, links: Sequence[Filter], lexicon: Lexicon, *, grouped: bool = False
     ) -> PartPlan | None:
         """A list with what its things are joined to; `None` where it is too long for one."""
         schema, language = Schema(lexicon.view.ontology), lexicon.language.name
@@ -767,7 +779,7 @@ class GoalPlanner:
             names.append(schema.type_name(one.to or type, language, many=False))
             by = (GroupBy(property="id"), GroupBy(property="name", via=one.via, to=one.to))
             steps.append(step(f"{number}.link.{at}", _sentence(names[-1]), group_by=by))
-        told = ListAsked(properties=tuple(shown), links=tuple(names))
+        told = ListAsked(properties=tuple(shown), links=tuple(names), grouped=grouped)
         return PartPlan(said=part.said, verb=part.verb, steps=tuple(steps), formats=part.formats, list=told)
 
     async def _figure_steps(
@@ -948,6 +960,8 @@ class GoalPlanner:
             understood = await self._asker.understood(text)
             if understood is None or not isinstance(understood.plan, Select):
                 continue
+            if links_said(text, lexicon, understood.plan):
+                continue  # no survey of a set tells what its things are joined to
             of_set = understood.plan.of
             named = {int(year) for year in _YEAR.findall(part.object)}
             if not lexicon.view.years_of(of_set.type) or not named <= set(of_set.years):
@@ -1581,8 +1595,8 @@ _LEADS = ("articles", "own", "all", "that", "with", "asks_what")
 def _beginnings(text: str, words: GoalWords) -> Iterator[str]:
     """A text without what leads it, and its beginnings up to where another clause begins."""
     tokens = words.language.tokens(text)
-    if words.at("measures", tokens):
-        return  # how many, on average: no list would say that
+    if words.at("measures", tokens) or words.at("asks_what", tokens):
+        return  # how many, what is: no list would say that
     start = 0
     while (end := max(words.at(kind, tokens, start) for kind in _LEADS)) > start:
         start = end
@@ -1591,6 +1605,21 @@ def _beginnings(text: str, words: GoalWords) -> Iterator[str]:
     for end in range(len(tokens) - 1, start, -1):
         if any(words.at(kind, tokens, end) > end for kind in ("that", "with", "in_language")):
             yield piece.words(start, end)
+
+
+def _as_list(text: str, plan: Aggregate, part: GoalPart, lexicon: Lexicon) -> tuple[Select, tuple[Filter, ...]] | None:
+    """A list that a question asks for by something, where its plan would only count: for every region list the huts."""
+    reading = read(text, lexicon)
+    counts = plan.measure == "count" and plan.property is None and not (plan.having or plan.count_groups or plan.limit)
+    by = [one for one in plan.group_by if one.property != "year"]
+    words = words_of(part.said)
+    tokens = words.language.tokens(part.said)
+    asked = any((found := words.opening(tokens, at)) is not None and found[1] == "list" for at in range(len(tokens)))
+    if not (counts and by and asked) or reading.has("count", "share") or "chart" in part.formats:
+        return None
+    shown = tuple(one.property for one in by if one.via is None)
+    links = tuple(Filter(property="id", op="linked", via=one.via, to=one.to) for one in by if one.via is not None)
+    return Select(of=plan.of, show=shown), links
 
 
 def _apart(of: Selection) -> list[Selection]:

@@ -126,6 +126,18 @@ async def test_a_list_of_the_data_tells_what_each_thing_is_joined_to() -> None:
     assert (stage.state.score, stage.state.verified is not None) == (1.0, True)
 
 
+async def test_things_of_the_data_that_are_listed_for_each_of_something_are_named() -> None:
+    found = rows(await report_of(portfolio("For every department list the projects rated Red in 2022")))
+    assert len(found) == 27
+    assert found["Clyde Infrastructure"]["Government entity"] == "MOD"
+
+
+async def test_a_name_in_the_data_that_several_have_is_declined_with_all_of_them() -> None:
+    with pytest.raises(NoPlan, match="“10,000 Additional Prison Places”") as declined:
+        await portfolio("Whole-life cost of Prison in 2022").run()
+    assert "Say the whole name" in declined.value.detail
+
+
 async def test_figures_of_the_data_of_two_sets_that_are_named_together_are_told_apart() -> None:
     found = rows(await report_of(portfolio("Number and total whole-life cost of the projects rated Red and Green in 2022")))
     assert {name: list(row.values())[1] for name, row in found.items()} == {"Red": 27, "Green": 24, "Red, Green": 51}
