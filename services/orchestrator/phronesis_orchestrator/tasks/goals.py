@@ -927,14 +927,16 @@ class GoalPlanner:
         cuts, at = list[str](), 0
         known = vocabularies().get(self._words.language.name)
         showing = known.language.words.get("showing", ()) if known is not None else ()
-        end = next((n for n, token in enumerate(tokens) if token.folded in showing), len(tokens))
+        colon = text.find(":")
+        end = next((n for n, token in enumerate(tokens) if token.folded in showing or 0 <= colon < token.start), len(tokens))
+        last = tokens[end].start if end < len(tokens) else len(text)
+        told = text[last:].strip()  # what is to be told of each
         for n, token in enumerate(tokens[:end]):
-            if n + 1 == end or (n and "," in text[token.end : token.end + 1] and n + 1 >= end):
-                break  # behind it stands what is to be told of each
             if n and ((token.folded,) in self._words.words("joins") or "," in text[tokens[n - 1].end : token.start]):
                 cuts.append(text[at : tokens[n - 1].end])
                 at = token.end if (token.folded,) in self._words.words("joins") else token.start
-        return [_bare(one) for one in [*cuts, text[at:]] if _bare(one)]
+        objects = [_bare(one) for one in [*cuts, text[at:last]] if _bare(one)]
+        return [" ".join(filter(None, (one, told))) for one in objects]
 
     async def _selection(self, part: GoalPart, lexicon: Lexicon) -> tuple[str, Selection] | None:
         """The set of the data that a report is about: as it is named, or what is judged and hangs on the thing that is."""
@@ -1550,10 +1552,14 @@ _YEAR = re.compile(r"\b(?:1[89]|20|21)\d\d\b")
 
 
 def _of_text(words: Sequence[str], text: str) -> list[str]:
-    """Words that are not explained, without a text as a whole where single ones of it are known to be the fault."""
-    whole = len(text.split()) * 0.6
-    single = [one for one in dict.fromkeys(words) if len(one.split()) < max(2, whole)]
+    """Words of a text that are not explained: single ones, where those are known, and not all of it."""
+    most = min(_FEW_WORDS, max(1, len(text.split()) - 1))
+    single = [one for one in dict.fromkeys(words) if len(one.split()) <= most and _bare(one) != _bare(text)]
     return single or list(dict.fromkeys(words))
+
+
+_FEW_WORDS = 4
+"""Words of a phrase that is no sentence."""
 
 
 def _years_said(years: Sequence[int]) -> str:

@@ -58,6 +58,21 @@ async def test_a_chart_draws_the_figure_that_was_asked() -> None:
     assert {row["Owner"]: row["Total effort (hours)"] for row in chart.data}["Ines Alvarez"] == 5
 
 
+async def test_what_a_report_is_to_tell_of_each_thing_is_told_of_all_that_it_is_about() -> None:
+    report = await report_on("Report on the tasks, projects and insights with their owner")
+    tables = [block for block in report.blocks if isinstance(block, TableBlock)]
+    assert len(tables) > 2
+    assert all("Owner" in table.columns for table in tables)
+
+
+@pytest.mark.parametrize(
+    ("goal", "said"),
+    [("Which open task is due first?", "the earliest of"), ("Which project has the largest budget?", "budget 30,000")],
+)
+async def test_the_one_that_comes_first_is_told_with_what_it_comes_first_by(goal: str, said: str) -> None:
+    assert said in (await report_on(goal)).text
+
+
 async def test_a_later_part_may_speak_of_them() -> None:
     report = await report_on("List the overdue tasks with their owner, and count them")
     assert "2 tasks overdue." in report.text

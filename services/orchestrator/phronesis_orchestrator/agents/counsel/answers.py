@@ -1140,6 +1140,11 @@ class Plans:
         r.cover("property", *_DATES)
         day, best = (min if low else max)(days, key=lambda row: row[0])
         self.told_set = (best,)
+        plural = tuple(self.record.words.language.words.get("plural", ())) or ("\0",)
+        if not any(
+            r.tokens[span.end - 1].folded.endswith(plural) for span in r.spans if span.of("type") and span.end <= len(r.tokens)
+        ):
+            self.demanded = tuple(one for one in self.demanded if one.sense not in _DATES)  # the day itself is told
         rank = f"the {'earliest' if low else 'latest'} of {len(days)} {q.said(len(days), self.record)}"
         return f"{cite(best)}: {day}, {rank}.{self._whose(r, best)}"
 
