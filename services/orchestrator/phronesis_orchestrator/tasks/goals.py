@@ -228,10 +228,12 @@ def read_times(text: str, words: GoalWords) -> tuple[str, str] | None:
     """
     tokens = words.language.tokens(text)
     begun = _past_polite(tokens, words)
+    asks = any(words.at(kind, tokens, begun) > begun for kind in ("asks_what", "measures"))
     for at in (begun, *range(begun + 1, len(tokens))):
         kind, end = words.times_at(tokens, at)
-        if not kind:
-            continue
+        led = at > begun and any(words.at(each, tokens, at - 1) == at for each in ("about", "with", "in_language"))
+        if not kind or (at > begun and (asks or led)):
+            continue  # none, or a period that is asked about: for each month
         after, minute, hour = _clock(text, tokens, end, words)
         before_at = at
         if after == end and at > begun:  # at eight every day

@@ -237,7 +237,14 @@ async def test_a_goal_for_repeated_times_runs_nothing_and_says_how_a_schedule_do
 
 
 @pytest.mark.parametrize(
-    "goal", ["Weekly report on the tasks", "List the tasks of every project", "How many tasks are there by month?"]
+    "goal",
+    [
+        "Weekly report on the tasks",
+        "List the tasks of every project",
+        "How many tasks are there by month?",
+        "Show the total cost for each month",
+        "What do we spend every month?",
+    ],
 )
 def test_a_goal_that_is_to_be_done_once_has_no_times(goal: str) -> None:
     assert read_times(goal, words_of(goal)) is None
