@@ -404,7 +404,7 @@ def add_schedule(
         idempotency_key: the same key with the same schedule is the same schedule; one is made when absent.
 
     Raises:
-        BadRequest: the expression or the time zone is none, runs are too close, or there are too many schedules.
+        BadRequest: the expression or the time zone is invalid, runs are too close, or there are too many schedules.
     """
     fields = {"goal": goal, "cron": cron, "time_zone": time_zone, "agent": agent, "enabled": enabled}
     order = validate_message(AddSchedule, {**fields, "budget": budget or TaskBudget()})
@@ -497,7 +497,7 @@ def list_strategies(state: StrategyState | None = None, limit: int = 50) -> Requ
     """The caller's strategies, newest first, without their evidence.
 
     Args:
-        state: only those that stand so.
+        state: only strategies in this state.
     """
     params = {"state": state, "limit": limit}
     return Request("GET", STRATEGIES, parse_list(KeptStrategy, "strategies"), params=params, reads=True)

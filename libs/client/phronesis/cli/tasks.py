@@ -28,7 +28,7 @@ Id = Annotated[str, typer.Argument(help="Id of a task.")]
 Comment = Annotated[str, typer.Option("--comment", help="Why, up to 1,000 characters.")]
 _LOOK_AGAIN = 1.0
 _BEYOND = 1_200.0
-"""Seconds beyond a task's budget after which it has ended for certain: it waits in the queue for 15 minutes at most."""
+"""Seconds beyond a task's budget after which one that does not wait has ended: it is queued for 15 minutes at most."""
 
 
 @app.default_command()
@@ -219,7 +219,7 @@ def _await_end(client: Client, task: Task, deadline: float) -> Task:
     from phronesis_contracts import TimedOut
 
     while not (found := client.tasks.get(task.task_id)).status.ended:
-        if time.monotonic() > deadline:
+        if time.monotonic() > deadline and found.status != "waiting":
             raise TimedOut(f"task {task.task_id} has not ended; look again with `phronesis tasks show {task.task_id}`")
         time.sleep(_LOOK_AGAIN)
     return found
@@ -391,16 +391,7 @@ def list_schedules(stack: Stack) -> None:
     with stack.client() as client:
         found = client.schedules.list()
     if not stack.as_json(Schedules(schedules=found)):
-        rows = [
-            (
-                one.schedule_id,
-                one.cron,
-                one.time_zone,
-                _local(one.next_runs[0], one) if one.next_runs else "paused",
-                one.goal[:50],
-            )
-            for one in found
-        ]
+        rows = [(one.schedule_id, one.cron, one.time_zone, _next(one), one.goal[:50]) for one in found]
         output.table(("SCHEDULE", "CRON", "TIME ZONE", "NEXT RUN", "GOAL"), rows)
 
 

@@ -549,8 +549,8 @@ def schedules_router(authenticator: Authenticator, bus: Bus) -> APIRouter:
     async def add_schedule(schedule: ScheduleGiven, who: Caller, key: IdempotencyKey) -> Response:
         """Make a schedule.
 
-        At each of its times a background task is started that acts for you, with the rights that you have then. Where the last
-        one has not ended, none is started.
+        At each of its times a background task is started that acts for you, with the rights that your key was last seen to
+        have. Where the last one has not ended, none is started.
         """
         wanted = AddSchedule.model_validate(schedule.model_dump())
         made = await ask(bus, who, SCHEDULE_ADD, wanted, key=scope_idempotency_key(who, key))

@@ -36,6 +36,7 @@ from phronesis_contracts.orchestrator import Problem, Source, TurnProgress
 from phronesis_contracts.tasks import (
     MAX_COLUMNS,
     MAX_TABLE_ROWS,
+    Cell,
     FigureRow,
     SourceRow,
     StepState,
@@ -644,16 +645,19 @@ def _source_rows(sources: Sequence[Source]) -> tuple[SourceRow, ...]:
 
 
 def _figures(rows: Sequence[Mapping[str, Any]]) -> tuple[FigureRow, ...]:
-    return tuple(FigureRow(label=str(name)[:300], value=_cell(value)) for row in rows for name, value in row.items() if name)
+    return tuple(
+        FigureRow(label=str(name)[:300], value=plain_cell(value)) for row in rows for name, value in row.items() if name
+    )
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> TableBlock:
     columns = tuple(dict.fromkeys(str(name) for row in rows for name in row))[:MAX_COLUMNS]
-    cells = tuple(tuple(_cell(row.get(name)) for name in columns) for row in rows[:MAX_TABLE_ROWS])
+    cells = tuple(tuple(plain_cell(row.get(name)) for name in columns) for row in rows[:MAX_TABLE_ROWS])
     return TableBlock(columns=columns, rows=cells)
 
 
-def _cell(value: Any) -> str | int | float | bool | None:
+def plain_cell(value: Any) -> Cell:
+    """A value as a table's cell; what is made of parts as text."""
     return value if value is None or isinstance(value, str | int | float | bool) else str(value)
 
 
@@ -666,6 +670,7 @@ class TaskRunner:
         board: where it is seen how far the task is.
         journalled: names of the steps that have a result already: they cost nothing of the budget again.
         ask: answers the questions of steps; nobody does where it is `None`.
+        by_rules: whether rules made the plan, of the user's words alone.
     """
 
     def __init__(
@@ -680,16 +685,17 @@ class TaskRunner:
         board: ProgressBoard,
         journalled: frozenset[str],
         ask: Ask | None = None,
+        *,
+        by_rules: bool = False,
     ) -> None:
         self._running, self._context, self._caller, self._inquirer, self._offered = running, context, caller, inquirer, offered
         self._meter, self._board, self._journalled, self._ask = meter, board, journalled, ask
         self.replanning = Replanner(running.steps, context, planner, meter)
-        self._by_rules = False
+        self._by_rules = by_rules
 
     async def run(self, plan: Plan, known: GoalKnowledge) -> WavesResult:
         """Work the plan off, or as much of it as the budget allows."""
         remaining: Remaining = plan.steps
-        self._by_rules = plan.by_rules
         done: list[StepResult] = []
         stopped: Problem | None = None
         while remaining:

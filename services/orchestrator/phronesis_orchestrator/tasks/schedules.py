@@ -5,11 +5,10 @@ The same look lets tasks go on that have waited for a date, or in vain for an an
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice, pairwise, takewhile
 from typing import Any
 from uuid import UUID, uuid4
@@ -38,6 +37,7 @@ from phronesis_contracts.tasks import (
 )
 from phronesis_postgres import EVERY_TENANT, Connection, Database, write_news, write_once
 
+from ..approvals.handlers import start_sweep
 from ..turns.ports import Neighbours
 from ..turns.store import accept_turn
 from ..turns.turn import NewTurn, check_task_order, expiry_seconds, hash_request, parse_uuid, problem_from_error
@@ -66,14 +66,15 @@ _CHECKED, _CHECKED_DAYS = 600, 2_200
 
 @lru_cache(maxsize=1)
 def _zones() -> frozenset[str]:
-    return frozenset(available_timezones())
+    # These two mean something else on each machine.
+    return frozenset(available_timezones() - {"localtime", "Factory"})
 
 
 def check_times(cron: str, time_zone: str, now: datetime) -> None:
     """Hold a cron expression to what a schedule may be.
 
     Raises:
-        BadRequest: there is no such time zone, or the expression is none, is never due, or its times are too close.
+        BadRequest: the time zone is unknown, or the expression is invalid, never due, or due too often.
     """
     if time_zone not in _zones():
         raise BadRequest("there is no such time zone; name one as `Europe/Oslo`", field="time_zone")
@@ -83,7 +84,7 @@ def check_times(cron: str, time_zone: str, now: datetime) -> None:
         # Gaps are those of the expression itself: on the two nights when clocks are put, times may be closer.
         last = now + timedelta(days=_CHECKED_DAYS)
         times = list(islice(takewhile(lambda time: time < last, iterate_times(cron, "UTC", now)), _CHECKED))
-        local = next(iterate_times(cron, time_zone, now), None)
+        local = next_time(cron, time_zone, now)
     except CronSimError as error:
         raise BadRequest(f"the cron expression cannot be read: {error}", field="cron") from error
     if local is None:
@@ -127,10 +128,12 @@ SELECT schedules.*, clock_timestamp() AS now,
 FROM schedules WHERE enabled AND next_at <= now() AND coalesce(not_before <= now(), true)
 ORDER BY next_at LIMIT 1 FOR UPDATE OF schedules SKIP LOCKED
 """
-# What its owner was let in with last: by the same key, or as the same user of a provider or a program.
+# What its owner was let in with last: by the same key, or as the same user of a provider or a program. A run of another
+# schedule is none of it: that one may stand for rights of before.
 _RIGHTS = """
 SELECT principal, created_at FROM turns
-WHERE tenant = $1 AND user_id = $2 AND key_id IS NOT DISTINCT FROM $3 AND created_at > $4 ORDER BY created_at DESC LIMIT 1
+WHERE tenant = $1 AND user_id = $2 AND key_id IS NOT DISTINCT FROM $3 AND created_at > $4
+    AND request -> 'task' -> 'schedule' ->> 'schedule_id' IS NULL ORDER BY created_at DESC LIMIT 1
 """
 _STARTED = """
 UPDATE schedules SET runs = runs + 1, last_turn = $2, last_due = $3, next_at = $4, not_before = NULL, principal = $5,
@@ -190,9 +193,13 @@ class PostgresSchedules:
             row = await _find(connection, who, wanted.schedule_id, lock=True)
             stated = wanted.model_dump(mode="json", exclude_unset=True, exclude_none=True)
             new = {**dict(row), **stated}
-            check_times(new["cron"], new["time_zone"], now)
-            same = row["enabled"] and new["enabled"] and (new["cron"], new["time_zone"]) == (row["cron"], row["time_zone"])
-            due = row["next_at"] if same else next_time(new["cron"], new["time_zone"], now) if new["enabled"] else None
+            times, old = (new["cron"], new["time_zone"]), (row["cron"], row["time_zone"])
+            if times != old or (new["enabled"] and not row["enabled"]):
+                check_times(*times, now)
+            same = row["enabled"] and new["enabled"] and times == old
+            # A clock that lags may not make a time due that has had its run.
+            after = max(now, row["last_due"] or now)
+            due = row["next_at"] if same else next_time(*times, after) if new["enabled"] else None
             changed = await connection.fetchrow(
                 _CHANGE,
                 *(who.tenant, who.user, row["id"], new["agent"], new["goal"], new["budget"], new["cron"], new["time_zone"]),
@@ -247,7 +254,7 @@ async def _start(connection: Connection, row: Row, expiry: float, open_turns: in
         return await _pause(connection, row, who, Unauthorized("the key that it acts with was revoked"))
     try:
         after = next_time(row["cron"], row["time_zone"], now)
-        passed = [time for time in _times_until(row, now)]
+        passed = list(_times_until(row, now))
     except (CronSimError, ValueError, OSError) as error:
         return await _pause(connection, row, who, BadRequest(f"its times cannot be read: {error}", field="cron"))
     if row["busy"]:
@@ -310,9 +317,7 @@ def schedule_from_row(row: Row, now: datetime) -> Schedule:
         first = row["next_at"]
         ahead = (first, *islice(iterate_times(row["cron"], row["time_zone"], max(first, now)), SHOWN - 1))
     last = str(row["last_turn"]) if row["last_turn"] else None
-    return Schedule.model_validate(
-        {**named, "schedule_id": str(row["id"]), "paused": row["paused"], "next_runs": ahead, "last_task": last}
-    )
+    return Schedule.model_validate({**named, "schedule_id": str(row["id"]), "next_runs": ahead, "last_task": last})
 
 
 class ScheduleHandlers:
@@ -394,25 +399,5 @@ async def serve_schedules(
     await serve(bus, SCHEDULE_CHANGE, handlers.change)
     await serve(bus, SCHEDULE_REMOVE, handlers.remove)
 
-    async def sweep() -> None:
-        while True:
-            found = False
-            try:
-                found = bool(await waits.end_due(_BATCH)) | await schedules.start_due(expiry, open_turns)
-            except ServiceError as error:
-                log.warning("schedules could not be looked through: %s", error.code)
-            except Exception:
-                # The loop may not end: nothing would be started any more.
-                log.exception("looking through schedules failed")
-            if found:
-                started()
-            else:
-                await asyncio.sleep(SWEEP)
-
-    sweeping = asyncio.create_task(sweep(), name="schedules-sweep")
-
-    async def stop() -> None:
-        sweeping.cancel()
-        await asyncio.gather(sweeping, return_exceptions=True)
-
-    bus.on_stop(stop)
+    start_sweep(bus, "waits", partial(waits.end_due, _BATCH), started, SWEEP)
+    start_sweep(bus, "schedules", partial(schedules.start_due, expiry, open_turns), started, SWEEP)

@@ -279,7 +279,6 @@ class TaskStage:
         )
         turn = TurnContext(self.agent, {}, (), Directive.FOCUSED_ANALYST, self.goal, self.goal)
         reasoner: Reasoner = self.planner if self.planner is not None else RULES
-        running.origins.begin(turn, ())
         self.steps = steps
         self.running, running.reasoner = running, reasoner
         running.origins.begin(turn, self.labels)
