@@ -3,7 +3,8 @@
 What an agent reads is data, and may not ask for anything. So a call with an effect that was decided on with untrusted texts at
 hand is the user's own only where two things hold: a planner that was shown the user's words alone wants the same tool called,
 and every argument is drawn from those words, from that planner's own call, or is the id of a thing that the user named. Rules
-that read nothing but those words may name things, too, while the platform's own records are all that was read.
+that read nothing but those words may make a call for each thing of a set that the words describe, while the platform's own
+records are all that was read: exactly that call, and what it keeps is trusted no more than what it was taken from.
 Keeping a planner from what it must not read follows CaMeL (Debenedetti et al., 2025), the labels FIDES (Costa et al., 2025).
 """
 
@@ -18,6 +19,8 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
+
+from pydantic import ValidationError
 
 from phronesis_contracts import Effect, Label, Message, OriginKind, ServiceError, Tool, merge_labels, untrusted
 from phronesis_contracts.media import HttpFetched
@@ -67,8 +70,8 @@ class Origins:
         self.turn: TurnContext | None = None
         self.wishes: dict[str, tuple[Wish, ...]] = {}
         """What the planner that reads the user's words alone wants called, by the tool that it was asked about."""
-        self._chosen: dict[str, str] = {}
-        """What rules chose by the user's words for calls of a tool: titles and ids, a line for each."""
+        self._chosen: dict[str, list[Mapping[str, Any]]] = {}
+        """Arguments of the calls that rules make for each thing of a set which the user's words describe, by their tool."""
         self._unread: list[tuple[str, Any]] = []
         self._names: dict[str, tuple[str, ...]] = {}
         self._private: dict[str, set[str]] = {}
@@ -92,20 +95,18 @@ class Origins:
         """Take over what the user says while the turn is under way; what they want called is asked anew from then on."""
         self.said = f"{text}\n{self.said}"[:_SAID]
         self.wishes.clear()
+        self._chosen.clear()
         if self.turn is not None:
             self.turn = replace(self.turn, user_text=f"{self.turn.user_text}\n{text}")
 
-    def choose(self, tool: str, values: Iterable[str]) -> None:
-        """Note ids and titles of things that rules, which read the user's words alone, chose for calls of a tool.
+    def choose(self, tool: str, calls: Iterable[Mapping[str, Any]]) -> None:
+        """Note the arguments of calls that rules, which read the user's words alone, make for each thing of a set."""
+        self._chosen.setdefault(tool, []).extend(calls)
 
-        They count as what the user named, as long as nothing but the platform's own records was read by then.
-        """
-        said = [" ".join(value.split()) for value in values]
-        self._chosen[tool] = "\n".join(dict.fromkeys([*self._chosen.get(tool, "").splitlines(), *filter(None, said)]))
-
-    def _named_by_rules(self, tool: str) -> str:
-        records = all(label.kind is OriginKind.TOOL for label in self.untrusted)
-        return self._chosen.get(tool, "") if records else ""
+    def doubt(self, tool: str) -> None:
+        """Note that calls of a tool go through a set that what was read may have chosen: a person decides on each of them."""
+        self._chosen.pop(tool, None)
+        self.wishes[tool] = ()
 
     def read(self, labels: Iterable[Label], *values: Any) -> None:
         """Note what was read. `values`: messages, JSON, or texts."""
@@ -140,8 +141,23 @@ class Origins:
         if not self.wishes.get(tool.name):
             return False
         self._take_in()
-        drawn = f"{self._asked(tool.name)}\n{self._named_by_rules(tool.name)}"
-        return _is_drawn(arguments, drawn, self.said, _property_names(tool), self._names)
+        return _is_drawn(arguments, self._asked(tool.name), self.said, _property_names(tool), self._names)
+
+    def chose(self, tool: Tool[Any, Any], arguments: Mapping[str, Any]) -> bool:
+        """Whether rules make exactly this call for a thing of a set, with nothing but the platform's own records read by then.
+
+        It is the user's own wish then, though a title in it is not their word: nothing that leaves the tenant or reaches others
+        is chosen so, and no address that the user did not say.
+        """
+        calls = self._chosen.get(tool.name)
+        if not calls or not self.wishes.get(tool.name) or effect_of(tool) is not Effect.WRITE:
+            return False
+        if any(label.kind is not OriginKind.TOOL for label in self.untrusted):
+            return False
+        if not any(_as_stated(tool, one) == arguments for one in calls):
+            return False
+        said = normalise(self.said)
+        return not any(_ADDRESS.search(text) and text not in said for text in map(normalise, map(str, _leaves(arguments))))
 
     def returns(self, tool: Tool[Any, Any], arguments: Mapping[str, Any], server: str) -> bool:
         """Whether a call tells an outside server nothing but the user's words and its own."""
@@ -181,6 +197,14 @@ def labels_of(tool: Tool[Any, Any], answer: Message | None) -> tuple[Label, ...]
 def stated_arguments(request: Message) -> dict[str, Any]:
     """What a call says, without the defaults that its contract fills in."""
     return request.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+
+
+def _as_stated(tool: Tool[Any, Any], arguments: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Arguments as a call with them says them; `None` where they are none of the tool's."""
+    try:
+        return stated_arguments(tool.rpc.input.model_validate(arguments))
+    except ValidationError:
+        return None
 
 
 def outside_label(tool: Tool[Any, Any]) -> Label:

@@ -981,6 +981,9 @@ class QuestionAnswer(Message):
     """Those of them, in the question's words, that were understood and are not answered."""
     lacking: tuple[str, ...] = ()
     """Those that were looked for and are on record of none of the things."""
+    by_words: bool = False
+    """Whether rules chose the things in the platform's own records by what the question's words mean, or by names that mean
+    nothing else: no title, value or text that somebody wrote then gave those words another sense."""
     confidence: float = Field(default=0.0, ge=0.0, le=1.0)
 
 

@@ -83,6 +83,7 @@ from .ports import (
     ToolResult,
     drawn_from,
     fill_placeholders,
+    find_placeholders,
     holds,
     look_up,
     missing_needs,
@@ -610,6 +611,7 @@ def _from_counsel(answer: CounselAnswer, desk: TurnTools) -> QuestionAnswer:
         tables=(_grid(plans.grid),) if plans is not None and plans.grid is not None else (),
         asked=tuple(AskedThing(words=one.words, labels=one.labels) for one in plans.demanded) if plans else (),
         lacking=plans.lacking if plans is not None else (),
+        by_words=answer.found is not None and not answer.by_name,
         sources=_source_rows(cited),
         notes=("The graph is larger than what was read of it.",) if answer.partial else (),
         confidence=1.0,
@@ -747,18 +749,27 @@ class TaskRunner:
             return ToolResult(False, str(error), code=NO_VALUE)
         if isinstance(calls, ToolResult):
             return calls
-        self._note_chosen(step, done)
+        self._note_chosen(step, calls, done)
         if step.tool is None and step.question is None:
             return replace(calls, needed=[result for result in done if result.step.id in step.depends and result.outcome.ok])
         return Calls([replace(call, limit=self._meter.call()) for call in calls.made])
 
-    def _note_chosen(self, step: Step, done: Sequence[StepResult]) -> None:
-        """Note the things that a step of the rules goes through: their question, which is the user's words, chose them."""
-        source = next((one for one in done if step.each is not None and one.step.id == step.each.of), None)
-        if not self._by_rules or step.tool is None or source is None or source.step.question is None:
+    def _note_chosen(self, step: Step, calls: Calls, done: Sequence[StepResult]) -> None:
+        """Note whether a step of the rules goes through a set that its question, which is the user's words, chose.
+
+        Of the things, its calls may then hold ids and titles alone. Whatever else is gone through, or drawn from a result, is
+        nobody's wish.
+        """
+        if not self._by_rules or step.tool is None or step.each is None:
             return
-        found = QuestionAnswer.model_validate(source.outcome.answer).items
-        self._running.origins.choose(step.tool, (value for one in found for value in (one.id, one.title)))
+        each, origins = step.each, self._running.origins
+        source = next((one for one in done if one.step.id == each.of), None)
+        drawn = [one for _, one, _ in find_placeholders(step.arguments)]
+        plain = all(one.of is None and one.path in ("id", "title") for one in drawn) and each.path == "items"
+        if plain and source is not None and _chose_by_words(source):
+            origins.choose(step.tool, (call.arguments for call in calls.made))
+        else:
+            origins.doubt(step.tool)
 
     async def _step(self, step: Step, calls: Calls | ToolResult) -> StepResult:
         began = time.perf_counter()
@@ -808,6 +819,12 @@ class TaskRunner:
         return bool(names & self._journalled) or any(
             known.startswith(f"{name}.") for name in names for known in self._journalled
         )
+
+
+def _chose_by_words(source: StepResult) -> bool:
+    """Whether a step asked a question as the plan has it, and its words alone chose the things of the answer."""
+    asks = source.step.question is not None and source.step.each is None and not drawn_from(source.step)
+    return asks and QuestionAnswer.model_validate(source.outcome.answer).by_words
 
 
 @dataclass(frozen=True)

@@ -249,6 +249,8 @@ class CounselAnswer:
     """The set that was asked for, whole; `None` where the answer is no set."""
     partial: bool = False
     """Whether the graph is larger than what was read of it."""
+    by_name: tuple[str, ...] = ()
+    """Words that ask for something by themselves, and were read as what something on record is called."""
     plans: Plans | None = None
     """What was told of that set, and what was asked of it; absent where the answer is a refusal."""
 
@@ -282,7 +284,7 @@ async def answer_in_full(running: TurnRun, turn: TurnContext, desk: TurnTools) -
     asked = Asked(running, turn, desk, record, question)
     text = await asked.answer()
     answers = bool(text) and not asked.declined and not asked.unexplained
-    return CounselAnswer(text, answers, asked.unexplained, asked.found, record.partial, asked.plans)
+    return CounselAnswer(text, answers, asked.unexplained, asked.found, record.partial, asked.by_name, asked.plans)
 
 
 _COMPARED = ("owner", "due", "budget", "effort", "spent", "priority", "roi", "confidence", "likelihood", "decided", "observed")
@@ -322,6 +324,7 @@ class Asked:
         self.declined = False
         """Whether what was said is no answer, or rests on a guess."""
         self.unexplained: tuple[str, ...] = ()
+        self.by_name: tuple[str, ...] = ()
 
     @property
     def plans(self) -> Plans:
@@ -339,6 +342,7 @@ class Asked:
         if r.unknown and self._record.words.language.name == "en":
             self._words = await asyncio.to_thread(load_wordnet)
             r = self._followed()
+        self.by_name = r.taken_for_names()
         said = await self._answered(r)
         left = [] if r.closed else r.left()
         self.unexplained = tuple(dict.fromkeys([*left, *(r.unknown if self.declined else ())]))
@@ -388,7 +392,7 @@ class Asked:
 
     def _name_by_unit(self, r: Reading) -> None:
         """What is counted names its metric, where no other is counted in the same: how many complaints."""
-        units = {(span.start, span.end, value) for span in r.spans for name, value in _pairs(span) if name == "unit"}
+        units = {(span.start, span.end, value) for span in r.spans for name, value in span.pairs if name == "unit"}
         if r.named or r.types or len(units) != 1 or not r.has("ask", "count", "sum"):
             return
         start, end, unit = next(iter(units))
@@ -1259,10 +1263,6 @@ class Asked:
 
 _SETTLED = re.compile(r"(?:Yes|No|There|I cannot|I found|It|Of|[\d,]+ )\b|\d")
 """How answers to a question for yes or no begin."""
-
-
-def _pairs(span: Span) -> list[tuple[str, str]]:
-    return [sense.value for sense in span.senses if sense.kind == "pair"]
 
 
 def _kind(sense: Sense) -> str:

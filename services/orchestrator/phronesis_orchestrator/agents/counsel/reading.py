@@ -363,6 +363,11 @@ class Span:
     def of(self, kind: str) -> tuple[str, ...]:
         return tuple(str(sense.value) for sense in self.senses if sense.kind == kind)
 
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """Property and value of each value on record that the words are."""
+        return [sense.value for sense in self.senses if sense.kind == "pair"]
+
 
 @dataclass(frozen=True)
 class Named:
@@ -451,7 +456,7 @@ class Reading:
     @property
     def values(self) -> list[tuple[str, str]]:
         """Property and value of each value that is said."""
-        return [sense.value for span in self.spans for sense in span.senses if sense.kind == "pair"]
+        return [pair for span in self.spans for pair in span.pairs]
 
     @property
     def things(self) -> list[Thing]:
@@ -544,6 +549,37 @@ class Reading:
             for _, part in sorted(missing.items())
             if part[-1] < len(self.tokens)
         ]
+
+    def taken_for_names(self) -> tuple[str, ...]:
+        """Words that ask for something by themselves, and are read as what something on record is called: a task “Overdue”.
+
+        Whoever may write a title or a value could change by it which things such words select.
+        """
+        asking = self._asking()
+        said = [(one.start, one.end) for one in (*self.named, *self.spared, *self.faint)]
+        said += [(span.start, span.end) for span in self.spans if span.of("person") or any(map(self._selects, span.pairs))]
+        return tuple(
+            self.text[self.tokens[start].start : self.tokens[min(end, len(self.tokens)) - 1].end]
+            for start, end in dict.fromkeys(said)
+            if not asking.isdisjoint(range(start, end))
+        )
+
+    def _asking(self) -> set[int]:
+        """Tokens of the words that ask for something in the language, whatever is on record."""
+        phrases, stems = self.record.words.language.phrases, [token.stem for token in self.tokens]
+        return {
+            at
+            for start in range(len(stems))
+            for end in range(start + 1, min(len(stems), start + _LONGEST) + 1)
+            if any(map(_is_demand, phrases.get(tuple(stems[start:end]), ())))
+            for at in range(start, end)
+        }
+
+    def _selects(self, pair: tuple[str, str]) -> bool:
+        """Whether a value that anybody may write is one of the things that are asked for."""
+        name, value = pair
+        types = self.types
+        return name != "status" and any(one.fields.get(name) == value for one in self.record if not types or one.type in types)
 
     @cached_property
     def opening(self) -> str:
