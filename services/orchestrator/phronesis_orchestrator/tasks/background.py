@@ -327,12 +327,13 @@ async def gather_knowledge(
 async def look_ahead_on_goal(
     running: TurnRun, reasoner: Reasoner, turn: TurnContext, known: GoalKnowledge, tools: Mapping[str, Tool[Any, Any]]
 ) -> GoalKnowledge:
-    """The same with a look ahead, where the agent has one: it is shown what worked before, and what is known of the tools.
+    """The same with a look ahead, where the agent has one and it is switched on: it is shown what worked, and what is known of
+    the tools.
 
     Args:
         reasoner: who may look ahead.
     """
-    if not can_look_ahead(reasoner, turn):
+    if not running.cognition.settings.task_look_ahead or not can_look_ahead(reasoner, turn):
         return known
     records = await fetch_tool_records(running, tools.values())
     signals = ReasoningContext.build(tools=tools.values(), records=records, said=known.goal).to_prompt()

@@ -41,7 +41,7 @@ from .deliver import (
     find_lacking,
     holds_words,
 )
-from .ports import MAX_ITEMS, Each, Plan, QuestionAnswer, Step
+from .ports import MAX_ITEMS, MAX_STEPS, MAX_WAVES, Each, Plan, QuestionAnswer, Step
 from .runner import FigureSaid, figures_said, find_left_out, links_said
 
 Deed = Literal["read", "write", "other"]
@@ -575,6 +575,10 @@ class GoalPlanner:
         self._last: str | None = None
         self._found: Step | None = None
         """The question before, where it found things that can be changed: what “them” stands for."""
+        self._types: dict[str, tuple[str, ...]] = {}
+        """Types of the things that questions find, by their step."""
+        self._through: tuple[str, ...] = ()
+        """Those of the set that the part at hand goes through."""
         self._vain = False
         """Whether something is asked for of which nothing is on record."""
         self._read = ""
@@ -594,7 +598,11 @@ class GoalPlanner:
         if not parts:
             raise NoPlan(self._words.sentence("nothing_asked"))
         try:
+            if len(parts) > MAX_WAVES:
+                raise Undeliverable("too_many_parts", str(len(parts)), str(MAX_WAVES))
             planned = await self._planned(parts)
+            if len(self._steps) > MAX_STEPS or len({step.wave for step in self._steps}) > MAX_WAVES:
+                raise Undeliverable("too_long", str(len(parts)))
         except Undeliverable as fault:
             said = self._words.sentence(fault.why, words=fault.words, part=fault.part)
             nearest = await self._nearest(parts)
@@ -712,6 +720,7 @@ class GoalPlanner:
                 raise Undeliverable("not_explained", part.said)
         if answer.items and all(one.type in TYPES for one in answer.items):
             self._found = step
+            self._types[step.id] = _types_of(answer)
         formats = (*part.formats, *(["chart"] if part.verb == "chart" else []))
         return PartPlan(said=part.said, verb=part.verb, steps=(step.id,), formats=formats, report=part.report)
 
@@ -1061,6 +1070,7 @@ class GoalPlanner:
         elif part.verb in _CHANGING and (each := self._all_of(part.object)):
             through = await self._going_through(number, each[0])
             part = replace(part, object=each[1], each=each[0])
+        self._through = self._types.get(through.id, ()) if through is not None else ()
         tool, arguments = self._written(part)
         if tool.name not in self._tools:
             raise Undeliverable("no_tool", part.said)
@@ -1079,7 +1089,9 @@ class GoalPlanner:
             raise Undeliverable("too_many", each)
         if not answer.items and not answer.empty:
             raise Undeliverable("not_explained", each)
-        return self._step(id=f"{number}.set", description=_sentence(each), question=question)
+        step = self._step(id=f"{number}.set", description=_sentence(each), question=question)
+        self._types[step.id] = _types_of(answer) or self._reader.read(each).types
+        return step
 
     def _of_them(self, part: GoalPart) -> tuple[Step, GoalPart] | None:
         """The step that found what a part calls “them”, and the part without that word; `None` where it calls nothing so."""
@@ -1326,28 +1338,27 @@ class GoalPlanner:
     def _status(self, said: str, part: GoalPart) -> str:
         if (tuple(token.folded for token in self._words.language.tokens(said))) in self._words.words("done"):
             return "done"
-        found = [value for value in self._reader.read(said).of("status") if value in TYPES["task"].statuses]
+        known = {status for kind in TYPES.values() for status in kind.statuses}
+        found = [value for value in self._reader.read(said).of("status") if value in known]
         if not found:
             raise Undeliverable("not_explained", said)
         return found[0]
 
     def _updated(self, part: GoalPart, fields: dict[str, Any], target: str) -> tuple[Tool[Any, Any], dict[str, Any]]:
         """A change of a thing that is named, or of each thing of the set that is gone through."""
-        if part.each:
-            return UPDATE_NODE_TOOL if UPDATE["task"].name not in self._tools else UPDATE["task"], {
-                "id": {"$item": "id"},
-                **fields,
-            }
-        thing = self._thing(target)
-        kind = TYPES.get(thing.type)
-        if fields.get("status") and kind is not None and fields["status"] not in kind.statuses:
+        thing = self._thing(target) if not part.each else None
+        types = (thing.type,) if thing is not None else self._through
+        kinds = [kind for type in types if (kind := TYPES.get(type)) is not None]
+        if (part.each and len(kinds) < max(1, len(types))) or any(not _has_fields(kind, fields) for kind in kinds):
             raise Undeliverable("not_possible", part.said)
-        tool = UPDATE[thing.type] if thing.type in UPDATE and UPDATE[thing.type].name in self._tools else UPDATE_NODE_TOOL
-        if tool is UPDATE_NODE_TOOL and kind is not None:
-            common = {"title", "status", "summary", "description"}
+        tool = UPDATE.get(types[0], UPDATE_NODE_TOOL) if len(types) == 1 else UPDATE_NODE_TOOL
+        if tool.name not in self._tools:
+            tool = UPDATE_NODE_TOOL
+        if tool is UPDATE_NODE_TOOL and kinds:
+            common = {"title", "status", *_COMMON}
             own = {name: value for name, value in fields.items() if name not in common}
             fields = {name: value for name, value in fields.items() if name in common} | ({"fields": own} if own else {})
-        return tool, {"id": thing.id, **fields}
+        return tool, {"id": thing.id if thing is not None else {"$item": "id"}, **fields}
 
     def _thing(self, said: str) -> Thing:
         """The one node that words name. Raises `Undeliverable`."""
@@ -1397,8 +1408,8 @@ class GoalPlanner:
             return self._updated(part, {"title": _unquoted(value)[:500]}, thing_said)
         if names[0] == "due":
             when = day.periods[0].last or day.periods[0].first if day.periods and not day.unknown else None
-            thing = self._thing(thing_said) if not part.each else None
-            kind = TYPES.get(thing.type) if thing is not None else TYPES["task"]
+            type = self._thing(thing_said).type if not part.each else next(iter(self._through), "")
+            kind = TYPES.get(type)
             name = next((one.name for one in kind.properties if one.kind is Kind.DATE), None) if kind is not None else None
             return self._updated(part, {name: when.isoformat()}, thing_said) if when is not None and name is not None else None
         levels = [*day.figures, *map(float, day.of("level")), *([day.hours] if day.hours else [])]
@@ -1568,6 +1579,16 @@ def _years_said(years: Sequence[int]) -> str:
     """Years as a person says them: those of a run by its ends."""
     whole = len(years) > 2 and years[-1] - years[0] == len(years) - 1
     return f"{years[0]}–{years[-1]}" if whole else ", ".join(map(str, years))
+
+
+def _types_of(answer: QuestionAnswer) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one.type for one in answer.items))
+
+
+def _has_fields(kind: NodeType, fields: Mapping[str, Any]) -> bool:
+    """Whether things of a type have these fields, and may be of the status among them."""
+    known = all(name in ("title", "status", *_COMMON) or kind.property(name) is not None for name in fields)
+    return known and fields.get("status", kind.statuses[0]) in kind.statuses
 
 
 def _names_year(text: str) -> bool:
