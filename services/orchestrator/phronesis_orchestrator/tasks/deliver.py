@@ -32,7 +32,7 @@ from phronesis_contracts.tasks import (
     TableBlock,
     TextBlock,
 )
-from phronesis_contracts.twin import MAX_ROWS
+from phronesis_contracts.twin import MAX_ROWS, SURVEY_TOOL
 
 from ..agents.binding import Origins
 from ..agents.counsel.reading import Record, read_record, spaced, vocabulary_of
@@ -321,7 +321,7 @@ def _figure_blocks(part: PartPlan, about: FiguresAsked, given: Results, say: Say
         values = rows[0] if rows else ()
         told = tuple(FigureRow(label=_line(one, 300), value=value) for one, value in zip(labels, values, strict=False))
         return [FiguresBlock(rows=told)], limits
-    table = TableBlock(columns=tuple(_line(one, 100) for one in (*heads, *labels)), rows=rows[:MAX_ROWS])
+    table = TableBlock(columns=tuple(_line(one, 100) for one in (*heads, *labels)), rows=rows)
     blocks: list[ReportBlock] = [table]
     if "chart" in part.formats and (place := chart_column(table)) is not None:
         x, y = table.columns[0], table.columns[place]
@@ -826,7 +826,7 @@ async def check_steps(goal: GoalPlan, known: GoalKnowledge, caller: Caller, ask:
                 again = await ask(f"task.check.{id}", result.step.question)
                 found[id] = again.ok and _same_answer(result.outcome.answer or {}, again.answer or {})
             elif part.figures is not None or part.list is not None:
-                again = await caller.call(f"task.check.{id}", result.step.tool or "", result.step.arguments, ours=True)
+                again = await caller.call(f"task.check.{id}", SURVEY_TOOL.name, result.step.arguments, ours=True)
                 rows = (result.outcome.answer or {}).get("rows") or []
                 found[id] = again.ok and (again.answer or {}).get("rows") == rows and len(rows) < MAX_ROWS  # more is cut off
             elif part.recalls:

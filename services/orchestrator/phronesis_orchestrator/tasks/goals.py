@@ -755,7 +755,7 @@ class GoalPlanner:
             if sides[0].group_by and len(said) == 1 and said[0].property and "chart" not in (*part.formats, part.verb):
                 said = (FigureSaid("", "count"), *said)  # what is added up is told with how many it is of
             if (
-                len(said) < 2
+                not 1 < len(said) <= _MOST_FIGURES
                 or find_left_out(text, lexicon, plan, said)
                 or any(side.having or side.count_groups or side.limit for side in sides)
             ):
@@ -771,7 +771,7 @@ class GoalPlanner:
         twin, type = self._asker.twin(schema), plan.of.type
         kept = tuple(one for one in plan.of.filters if one not in links)
         survey = await twin.survey_of(plan.of.model_copy(update={"filters": kept}))
-        if await twin.count(survey) > MAX_ROWS:
+        if await twin.count(survey) > MAX_ROWS or len(plan.show) + len(links) > _MOST_FIGURES:
             return None
         shown = []
         for name in plan.show:
@@ -1282,7 +1282,7 @@ class GoalPlanner:
             if not value and not tokens[at].folded[0].isdigit():
                 return None
             number = value[0] if value else float(tokens[at].folded.replace(",", "."))
-            percent = at + 1 < len(tokens) and tokens[at + 1].folded in ("%", "percent")
+            percent = self._words.at("percent", tokens, at + 1) > at + 1
             number = number / 100 if of is Kind.SHARE and (percent or number > 1) else number
             told = int(number) if of is Kind.PRIORITY else {"total": number} if of is Kind.ROI else number
             return told, at + 2 if percent or (read.hours and at + 1 < after) else at + 1
@@ -1676,6 +1676,8 @@ def _names_apart(sets: Sequence[Selection]) -> tuple[str, ...]:
 
 
 _MOST_SETS = 6
+_MOST_FIGURES = 20
+"""Columns of one table that are asked for."""
 
 
 def _as_planned(part: GoalPart) -> PartPlan:

@@ -324,7 +324,8 @@ class Plans:
 
     @property
     def _articles(self) -> tuple[str, ...]:
-        return ("the", *self.record.words.language.words.get("articles", ()))
+        words = self.record.words.language.words
+        return (*words.get("definite", ()), *words.get("articles", ()))
 
     @staticmethod
     def _is_behind(r: Reading, at: int, ask: str) -> bool:
@@ -379,10 +380,9 @@ class Plans:
         label = f"{_NUMBER}{noun(behind[0])}" if one.measure == "count" else f"{one.label} of {noun(behind[0])}"
         return replace(one, type=behind[0], label=label)
 
-    @staticmethod
-    def _is_asked(sense: str, said: str) -> bool:
+    def _is_asked(self, sense: str, said: str) -> bool:
         # Of the status, most words say a condition: what is done; its own name asks for it.
-        return sense not in ("status", "title") or said.casefold() in ("status", "state")
+        return sense not in ("status", "title") or said.casefold() in self.record.words.language.words.get("own_state", ())
 
     def _is_number(self, sense: str, q: Query) -> bool:
         if sense in _DATES or sense in ("owner", "status"):

@@ -588,7 +588,10 @@ class Reading:
 
 _PERCENT = ("%", "percent")
 _BARE = frozenset(
-    {"stop", "weighty", "negation", "except", "multiplier", "range_to", "articles", "verb_months", "asking", "his", "showing"}
+    {
+        *("stop", "weighty", "negation", "except", "multiplier", "range_to", "articles", "definite", "verb_months", "asking"),
+        *("his", "showing", "own_state"),
+    }
 )
 """Kinds of words that are no senses of their own."""
 _ASIDE = frozenset({"list", "describe", "exists", "name_of"})
