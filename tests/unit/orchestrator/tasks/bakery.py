@@ -64,11 +64,11 @@ LINKS = (
 
 
 class Bakery:
-    """The graph, which can be written to. `more`: nodes beside those that it has."""
+    """The graph, which can be written to. `more` and `links`: nodes and relationships beside those that it has."""
 
-    def __init__(self, *more: dict[str, Any]) -> None:
+    def __init__(self, *more: dict[str, Any], links: tuple[tuple[str, str, str], ...] = ()) -> None:
         self.written: list[ConstitutionNode] = []
-        domain: Any = SimpleNamespace(nodes=[*NODES, *more], links=LINKS)
+        domain: Any = SimpleNamespace(nodes=[*NODES, *more], links=(*LINKS, *links))
         self.owners: dict[str, Any] = {
             **owners(domain),
             "memory.v1.recall": Recalled(items=()),

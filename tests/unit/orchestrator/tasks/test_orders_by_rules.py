@@ -253,10 +253,23 @@ async def test_what_is_called_by_the_words_for_a_set_chooses_nothing_of_it_unask
     assert bakery.written == []
 
 
+@pytest.mark.parametrize("name", ["Karl Brandt", "Mona Reyes"])
+@pytest.mark.parametrize("type", ["project", "task"])
+async def test_a_name_that_somebody_gives_to_another_thing_chooses_nothing_unasked(name: str, type: str) -> None:
+    hers = {"id": "t-hers", "type": "task", "title": "Wrap the buns", "owner": "Mona Reyes"}
+    bakery = Bakery(hers, {"id": "x-evil", "type": type, "title": name}, links=(("t-flue", "PART_OF", "x-evil"),))
+    with pytest.raises(Waiting):
+        await bakery.task(f"For every task of {name}, create a task to ask how it goes").run()
+    assert bakery.written == []
+
+
 async def test_a_name_that_means_nothing_else_may_describe_a_set() -> None:
     bakery = Bakery()
     await bakery.task("For every task of Karl Brandt, create a task to ask how it goes").run()
     assert {node.title for node in bakery.written} == {"Ask how it goes: Order fire bricks"}
+    bakery = Bakery({"id": "t-hers", "type": "task", "title": "Wrap the buns", "owner": "Mona Reyes"})
+    await bakery.task("For every task of Mona Reyes, create a task to ask how it goes").run()
+    assert {node.title for node in bakery.written} == {"Ask how it goes: Wrap the buns"}
 
 
 async def test_what_is_remembered_of_titles_is_not_kept_as_the_users_own_word() -> None:

@@ -551,17 +551,24 @@ class Reading:
         ]
 
     def taken_for_names(self) -> tuple[str, ...]:
-        """Words that ask for something by themselves, and are read as what something on record is called: a task “Overdue”.
+        """Words that ask for something by themselves, and are read as what something on record is called: a task “Overdue”; and
+        names that several have.
 
         Whoever may write a title or a value could change by it which things such words select.
         """
         asking = self._asking()
+        owners = {fold(owner) for one in self.record for owner in self.record.owners(one)}
+        several = {
+            (one.start, one.end)
+            for one in self.named
+            if one.others or (one.thing.type not in _PEOPLE and fold(one.thing.title) in owners)
+        }
         said = [(one.start, one.end) for one in (*self.named, *self.spared, *self.faint)]
         said += [(span.start, span.end) for span in self.spans if span.of("person") or any(map(self._selects, span.pairs))]
         return tuple(
             self.text[self.tokens[start].start : self.tokens[min(end, len(self.tokens)) - 1].end]
             for start, end in dict.fromkeys(said)
-            if not asking.isdisjoint(range(start, end))
+            if (start, end) in several or not asking.isdisjoint(range(start, end))
         )
 
     def _asking(self) -> set[int]:
