@@ -11,7 +11,7 @@ import pytest
 
 from phronesis_bus import Call
 from phronesis_contracts import BadRequest, NotFound, Principal, ServiceError, TimedOut, TooLarge, Unavailable, UnsupportedMedia
-from phronesis_contracts.media import MAX_UPLOAD, AcceptUpload, FetchUrl, Media, MediaKind, MediaRef, TextRef
+from phronesis_contracts.media import MAX_UPLOAD, AcceptUpload, FetchUrl, Media, MediaKind, MediaReady, MediaRef, TextRef
 from phronesis_media.media import Fetched, Reading
 from phronesis_media.uploads.handlers import MediaHandlers
 from phronesis_media.uploads.store import MediaStore
@@ -69,10 +69,15 @@ class Service:
         self.uploads, self.media = MemoryBucket(), MemoryBucket()
         self.reader = reader or CountingReader()
         self.audited: list[tuple[str, str, dict[str, Any]]] = []
-        self.handlers = MediaHandlers(self.uploads, MediaStore(self.media), self.reader, OnePage(), self.audit)
+        self.told: list[tuple[str, MediaReady]] = []
+        self.handlers = MediaHandlers(self.uploads, MediaStore(self.media), self.reader, OnePage(), self.audit, self.tell)
 
     async def audit(self, who: Principal, action: str, arguments: dict[str, Any]) -> None:
         self.audited.append((who.user, action, arguments))
+
+    async def tell(self, tenant: str, medium: MediaReady) -> None:
+        assert self.media.objects, "it is told of what is stored"
+        self.told.append((tenant, medium))
 
     async def accept(self, data: bytes = TEXT, name: str = "note.txt", claim: str | None = None, who: Call = CALL) -> Media:
         upload = uuid4().hex
