@@ -7,7 +7,7 @@ import contextlib
 import logging
 import math
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -31,8 +31,9 @@ from phronesis_contracts import (
 )
 from phronesis_contracts.agents import AnswerSource
 from phronesis_contracts.instructions import AgentProfile
-from phronesis_contracts.orchestrator import Reply, ToolOutcome, TurnProgress, TurnStatus, Usage
+from phronesis_contracts.orchestrator import Reply, SubmitTurn, ToolOutcome, TurnProgress, TurnStatus, Usage
 
+from ..agents.binding import Origins
 from ..agents.client import serve_client
 from ..agents.cognition.preparation import detect_tone_and_intent, weigh_history
 from ..agents.cognition.state import Cognition
@@ -233,11 +234,7 @@ class TurnRunner:
         if not request.text.strip() and not media.documents:
             error = UnsupportedMedia("no attachment of this message could be read", field="currentMessageMedia")
             return Failed(TurnStatus.FAILED, problem_from_error(error))
-        # Ids may be other people's choice: they stand in the goal, and are none of its owner's words.
-        own = replace(turn, user_text=request.text)
-        running.origins.begin(own, (*background.labels, *media.labels), goal_ids(request))
-        if (event := starting_event(request)) is not None:
-            running.origins.read([event.label], [thing.model_dump(mode="json") for thing in event.things])
+        begin_origins(running.origins, turn, request, (*background.labels, *media.labels))
         return await self._run_loop(running, detect_tone_and_intent(running, turn), background.past, media)
 
     async def _run_loop(self, running: TurnRun, turn: TurnContext, past: Past, media: MediaText) -> Completed | Failed:
@@ -287,6 +284,14 @@ class TurnRunner:
             attached=media.names,
             labels=merge_labels((Label(kind=OriginKind.USER),), running.origins.labels),
         )
+
+
+def begin_origins(origins: Origins, turn: TurnContext, request: SubmitTurn, labels: Iterable[Label]) -> None:
+    """Note what a turn begins with: its user's own words, and what else is there. `labels`: of that."""
+    # Ids may be other people's choice: they stand in the goal, and are none of its owner's words.
+    origins.begin(replace(turn, user_text=request.text), labels, goal_ids(request))
+    if (event := starting_event(request)) is not None:
+        origins.read([event.label], [thing.model_dump(mode="json") for thing in event.things])
 
 
 def _linked_hosts(running: TurnRun) -> Callable[[str], bool]:
