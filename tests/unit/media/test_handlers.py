@@ -269,3 +269,12 @@ async def test_the_kind_of_a_medium_alone_decides_which_tool_reads_it(data: byte
         with pytest.raises(BadRequest, match=f"this medium is read by {tool}") as refused:
             await other(CALL, TextRef(media_id=media.id))
         assert refused.value.field == "media_id"
+
+
+async def test_a_stored_file_is_told_of_with_its_owner_and_a_refused_one_is_not() -> None:
+    service = Service()
+    media = await service.accept(name="note.txt")
+    assert service.told == [("acme", MediaReady(media_id=media.id, user="ann", kind=MediaKind.DOCUMENT, name="note.txt"))]
+    with pytest.raises(BadRequest):
+        await service.accept(b"\x00\x01\x02", name="x.bin")
+    assert len(service.told) == 1

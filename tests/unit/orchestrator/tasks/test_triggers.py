@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
@@ -23,7 +23,7 @@ from phronesis_contracts.orchestrator import ChangedThing, ScheduledRun, Startin
 from phronesis_contracts.tasks import AddSchedule, Trigger
 from phronesis_orchestrator.agents.binding import Origins
 from phronesis_orchestrator.approvals.policy import Waiting
-from phronesis_orchestrator.models.reasoner import Wish
+from phronesis_orchestrator.models.reasoner import RULES, Wish
 from phronesis_orchestrator.tasks.ports import GoalKnowledge
 from phronesis_orchestrator.tasks.report import plan_lines
 from phronesis_orchestrator.tasks.schedules import (
@@ -34,10 +34,10 @@ from phronesis_orchestrator.tasks.schedules import (
     fits_news,
     has_value,
 )
-from phronesis_orchestrator.turns.turn import fill_goal, goal_ids, hash_request
+from phronesis_orchestrator.turns.turn import Completed, fill_goal, goal_ids, hash_request
 from tests.support.counsel import profile
 from tests.support.personas import Persona
-from tests.unit.orchestrator.fakes import FakeNeighbours, FakeTurns
+from tests.unit.orchestrator.fakes import FakeNeighbours, FakeTurns, Stage, claim
 
 from .stage import NOON, ScriptedPlanner, TaskStage, plan
 from .test_orders_by_rules import CLINIC, Graph
@@ -350,3 +350,11 @@ async def test_what_the_owner_wants_written_may_name_the_node_of_the_event() -> 
     graph = Graph()
     await by_rules("Add a task to look at {node}", "mallory", graph).run()
     assert [one.title for one in graph.written] == ["Look at mallory"]
+
+
+async def test_what_is_kept_as_said_by_the_owner_is_the_goal_as_they_wrote_it() -> None:
+    stage = Stage(RULES)
+    end = await stage.run(replace(claim(), request=order("What is {node}?", "x-and-send-it")))
+    assert isinstance(end, Completed)
+    assert end.user_text == "What is {node}?"
+    assert OF_TOOL in end.labels
