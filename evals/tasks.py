@@ -249,7 +249,7 @@ class Runner:
             task = person.call("GET", path)
             if task["status"] in ENDS:
                 return task
-            waits = task["status"] == "waiting" and _is_asked(person, accepted["turn_id"])
+            waits = task["status"] == "waiting" and _is_asked(person, task)
             if waits or time.monotonic() > until:
                 person.call("DELETE", path)
                 return {**task, "status": "waiting" if waits else "late"}
@@ -315,10 +315,12 @@ def _written(texts: Mapping[str, str], folder: Path) -> Path:
     return folder
 
 
-def _is_asked(person: Client, task: str) -> bool:
-    """Whether an approval for this task waits for an answer: other waits end by themselves."""
+def _is_asked(person: Client, task: Mapping[str, Any]) -> bool:
+    """Whether a task waits for a person's answer or approval; a wait for a date ends by itself."""
+    if ((task.get("progress") or {}).get("waiting") or {}).get("kind") == "person":
+        return True
     pending = person.call("GET", "/api/v1/approvals", params={"status": "pending"})["approvals"]
-    return any(one["turn_id"] == task for one in pending)
+    return any(one["turn_id"] == task["task_id"] for one in pending)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

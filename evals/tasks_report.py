@@ -133,10 +133,8 @@ def section(outcomes: Sequence[Outcome]) -> list[str]:
     runs = max(len(some) for some in _by_task(outcomes, arms[0]).values())
     tasks = len({one.job.id for one in outcomes})
     seeds = len({one.seed for one in outcomes})
-    lines = [
-        f"{tasks} tasks, {seeds} {'world' if seeds == 1 else 'worlds'} of each domain, {runs} runs of a task in each arm.",
-        "",
-    ]
+    worlds, each = "world" if seeds == 1 else "worlds", "run" if runs == 1 else "runs"
+    lines = [f"{tasks} tasks, {seeds} {worlds} of each domain, {runs} {each} of each task in each arm.", ""]
     lines += _table("arm", outcomes, lambda one: one.arm)
     lines += _passes(outcomes, arms)
     if len(arms) > 1:
@@ -231,7 +229,7 @@ def _scores(some: Sequence[Outcome]) -> list[str]:
     scored = [one for one in ended if one.score is not None]
     right = [float(one.score or 0) for one in scored if one.accepted]
     wrong = [float(one.score or 0) for one in scored if not one.accepted]
-    told = [f"{len(ended)} runs ended `completed`: {sum(one.accepted for one in ended)} accepted, the others wrong."]
+    told = [f"{len(ended)} runs ended `completed`: the checker accepts {sum(one.accepted for one in ended)} of them."]
     if right:
         told.append(f"Mean score of those that are right: {statistics.fmean(right):.2f}.")
     if wrong:

@@ -152,7 +152,7 @@ class End:
     def shown(self) -> set[str]:
         """The forms that the report has: `table`, `chart`, `list`."""
         told = self.report or {}
-        text = str(told.get("text", ""))
+        text = _BEFORE_ASIDE.split(str(told.get("text", "")))[0]
         found = {"table"} if re.search(r"^\|.*\|\s*$", text, re.MULTILINE) else set()
         found |= {"list"} if re.search(r"^\s*(?:[-*•]|\d+[.)])\s+\S", text, re.MULTILINE) else set()
         drawn = [
@@ -164,6 +164,10 @@ class End:
         if any(block.get("kind") == "table" and block.get("rows") for block in told.get("blocks", ())):
             found.add("table")
         return found
+
+
+_BEFORE_ASIDE = re.compile(r"^#{1,6}\s+(?:sources|what this report does not say)\s*$", re.MULTILINE | re.IGNORECASE)
+"""What stands behind is numbered and listed in every report."""
 
 
 def _pieces_of_text(text: str, under: str) -> list[Piece]:

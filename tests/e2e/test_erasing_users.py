@@ -262,6 +262,7 @@ async def test_a_memory_expires_in_a_running_stack(somebody: Person) -> None:
         await eventually(swept, within=30)
 
 
+@pytest.mark.verify
 async def test_the_command_line_erases_a_user_and_sets_retention(stack: RunningStack, everybody: Town) -> None:
     gone = await everybody.someone(tenant="local")
     async with client(gone) as sdk:

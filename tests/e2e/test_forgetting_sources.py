@@ -289,6 +289,7 @@ async def test_what_is_another_users_is_not_forgotten(somebody: Person, everybod
     assert (await somebody.http.get(f"/api/v1/media/{media}")).status_code == 200
 
 
+@pytest.mark.verify
 async def test_a_person_forgets_a_document_by_saying_so_and_confirming(stack: RunningStack, somebody: Person) -> None:
     mark = f"heron{uuid4().hex[:12]}"
     media = await somebody.uploaded("invoice.pdf", pdf([[f"The {mark} station was built in 1931."]]))

@@ -64,6 +64,7 @@ def write(folder: Path) -> None:
         (folder / name).write_text(json.dumps(value))
 
 
+@pytest.mark.verify
 async def test_the_commands_of_the_page_run_and_again_change_nothing(somebody: Person, tmp_path: Path) -> None:
     write(tmp_path)
     page = (ROOT / "docs" / "how-to" / "import.md").read_text("utf-8")

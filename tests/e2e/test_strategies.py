@@ -41,6 +41,7 @@ async def strategies(person: Person, **wanted: str) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.verify
 async def test_a_person_accepts_a_task_and_tends_the_strategy_that_was_learnt_by_command(colleague: Person) -> None:
     done = await ended(colleague, await task(colleague))
     # By rules all of it was counted again, which a person's word then takes the place of.

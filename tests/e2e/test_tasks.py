@@ -140,6 +140,7 @@ async def test_a_key_hands_a_task_in_once_and_only_its_owner_finds_it(everybody:
     assert (await ended(colleague, ids[0]))["status"] == "completed"
 
 
+@pytest.mark.verify
 async def test_a_report_is_had_in_each_form_and_by_its_owner_alone(
     stack: RunningStack, everybody: Town, colleague: Person, tmp_path: Path
 ) -> None:
@@ -211,6 +212,7 @@ async def told_by(stack: RunningStack, person: Person, *arguments: str) -> tuple
     return process.returncode or 0, out.decode(), err.decode()
 
 
+@pytest.mark.verify
 async def test_a_schedule_is_made_paused_resumed_and_removed_by_command(stack: RunningStack, colleague: Person) -> None:
     code, out, err = await told_by(stack, colleague, "task", GOAL, "--at", "0 8 * * 1", "--time-zone", "Europe/Oslo", "--json")
     assert code == 0, err

@@ -212,6 +212,7 @@ async def test_what_is_written_while_memory_is_away_is_embedded_when_it_is_back(
         await eventually(all_current, within=120)  # what a stopping memory had taken comes again when its time is up
 
 
+@pytest.mark.verify
 @pytest.mark.req("O-359")
 async def test_what_was_taken_when_memory_stopped_is_embedded_as_soon_as_it_is_back(world: World) -> None:
     who = somebody(**Persona.ADMIN.rights)

@@ -195,6 +195,7 @@ async def attempt(server: GroqServer, of: Stage, of_turn: Claim) -> None:
         await of.attempt(of_turn)
 
 
+@pytest.mark.verify
 async def test_no_text_is_taken_as_consent_to_break_a_rule(server: GroqServer) -> None:
     texts = [line for half in ("tune", "held") for line in (CONSENT / f"{half}.txt").read_text("utf-8").splitlines() if line]
     obeyed = list[str]()

@@ -180,13 +180,17 @@ async def test_nothing_of_a_deleted_conversation_is_left_in_any_table(
     await PostgresJournal(database).keep_record(claim, record, None)
     await turns.end(claim, Failed(TurnStatus.FAILED, Problem(code="internal", status=500, detail=marker)))
     await turns.accept(new(who, conversation, text=f"still {marker}?"), 10)
-    assert await holding(database, marker) != {}
+    async with database.transaction(EVERY_TENANT) as connection:
+        asked = "INSERT INTO task_waits (id, turn_id, tenant, user_id, step, kind, question, choices, due_at) VALUES "
+        asked += "($1, $2, $3, $4, 'task.step.a', 'person', $5, '{}', now())"
+        await connection.execute(asked, uuid4(), UUID(claim.turn_id), who.tenant, who.user, f"Which {marker}?")
+    assert "task_waits" in await holding(database, marker)
     deletion, stopped = await kept.delete(who, conversation)
     assert await holding(database, marker) == {}
     assert len(stopped) == 1
     removed = {"messages": 2, "directives": 1, "steps": 1, "approvals": 0, "traces": 1, "turns": 3, "news": 2}
     removed |= {"grants": 0, "audit_arguments": 0}
-    assert deletion.removed == {"orchestrator": {**removed, "task_states": 0, "task_templates": 0}}
+    assert deletion.removed == {"orchestrator": {**removed, "task_states": 0, "task_waits": 1, "task_templates": 0}}
 
 
 async def test_the_news_of_other_conversations_stays(

@@ -200,6 +200,10 @@ class StrategyRecorded(Message):
     """Why it was refused."""
 
 
+MAX_TOOLS = 500
+"""Tools that a recall of strategies names at most."""
+
+
 class RecallStrategies(Message):
     """A goal, for which strategies of the caller are looked for."""
 
@@ -207,7 +211,7 @@ class RecallStrategies(Message):
     n: int = Field(default=2, ge=1, le=10)
     agent: str = Field(default="", max_length=64)
     """The agent that will use them; strategies of another agent are not found. Empty: of any."""
-    tools: tuple[str, ...] | None = Field(default=None, max_length=500)
+    tools: tuple[str, ...] | None = Field(default=None, max_length=MAX_TOOLS)
     """The tools at hand: what needs another one is not found. Absent: whatever it needs."""
     kind: str = Field(default="", max_length=100)
     """What sort of goal it is; strategies of another sort are not found. Empty: of any."""

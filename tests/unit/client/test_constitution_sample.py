@@ -137,6 +137,7 @@ def test_guardrails_say_when_they_are_broken(type: str, fields: dict[str, object
     assert broken_by(subject_of(type, fields)) == broken
 
 
+@pytest.mark.verify
 def test_nothing_of_the_sample_breaks_its_own_guardrails() -> None:
     broken = {
         node.id: found

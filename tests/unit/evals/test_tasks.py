@@ -285,6 +285,7 @@ def test_the_form_that_was_asked_for_has_to_be_there() -> None:
     assert report(form("chart"))(told(text)) == ["there is no chart"]
     assert report(form("chart"))(told(text, charts=[drawn])) == []
     assert report(form("chart"))(told(text, blocks=[{"kind": "chart", "chart": drawn}])) == []
+    assert report(form("list"))(told("Many are lit here.\n\n## Sources\n\n1. survey")) == ["there is no list"]
 
 
 def test_sources_and_limits_are_not_read_as_the_answer() -> None:

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from starlette.responses import Response
 
-from phronesis_contracts import Principal, TimedOut
+from phronesis_contracts import Principal, TimedOut, Unavailable
 from phronesis_contracts.answers import Visualization, VisualizationType
 from phronesis_contracts.orchestrator import TaskBudget, TurnStatus
 from phronesis_contracts.tasks import (
@@ -260,3 +260,19 @@ def test_a_pdf_that_takes_too_long_is_given_up() -> None:
 )
 def test_the_form_is_the_one_that_the_caller_prefers(accept: str, form: ReportFormat) -> None:
     assert chosen_format(accept) is form
+
+
+def test_one_tenant_takes_no_more_than_its_share_of_the_places_where_reports_are_set_in_type() -> None:
+    async def crowd() -> tuple[list[int], bytes]:
+        typesetter = Typesetter()
+        made = task(TextBlock(text="Fine."))
+        other = ANN.model_copy(update={"tenant": "other"})
+        many = (report_response(ANN, made, ReportFormat.PDF, typesetter) for _ in range(6))
+        *told, one = await asyncio.gather(
+            *many, report_response(other, made, ReportFormat.PDF, typesetter), return_exceptions=True
+        )
+        assert isinstance(one, Response)
+        return [503 if isinstance(each, Unavailable) else 200 for each in told], bytes(one.body)
+
+    told, pdf = asyncio.run(crowd())
+    assert (sorted(told), pdf[:4]) == ([200] * 4 + [503] * 2, b"%PDF")

@@ -407,7 +407,7 @@ def add_schedule(
         on: the events that start runs, at most 12 within an hour; give them or `cron`.
 
     Raises:
-        BadRequest: the expression, the time zone or the type is none, runs are too close, or there are too many schedules.
+        BadRequest: the expression, the time zone or the type is invalid, runs are too close, or there are too many schedules.
         Forbidden: changed nodes are to start runs, and you may not read them.
     """
     fields = {"goal": goal, "cron": cron, "on": on, "time_zone": time_zone, "agent": agent, "enabled": enabled}
@@ -502,7 +502,7 @@ def list_strategies(state: StrategyState | None = None, limit: int = 50) -> Requ
     """The caller's strategies, newest first, without their evidence.
 
     Args:
-        state: only those that stand so.
+        state: only strategies in this state.
     """
     params = {"state": state, "limit": limit}
     return Request("GET", STRATEGIES, parse_list(KeptStrategy, "strategies"), params=params, reads=True)

@@ -28,7 +28,7 @@ Id = Annotated[str, typer.Argument(help="Id of a task.")]
 Comment = Annotated[str, typer.Option("--comment", help="Why, up to 1,000 characters.")]
 _LOOK_AGAIN = 1.0
 _BEYOND = 1_200.0
-"""Seconds beyond a task's budget after which it has ended for certain: it waits in the queue for 15 minutes at most."""
+"""Seconds beyond a task's budget after which one that does not wait has ended: it is queued for 15 minutes at most."""
 
 
 @app.default_command()
@@ -221,7 +221,7 @@ def _await_end(client: Client, task: Task, deadline: float) -> Task:
     from phronesis_contracts import TimedOut
 
     while not (found := client.tasks.get(task.task_id)).status.ended:
-        if time.monotonic() > deadline:
+        if time.monotonic() > deadline and found.status != "waiting":
             raise TimedOut(f"task {task.task_id} has not ended; look again with `phronesis tasks show {task.task_id}`")
         time.sleep(_LOOK_AGAIN)
     return found
@@ -418,14 +418,7 @@ def list_schedules(stack: Stack) -> None:
         found = client.schedules.list()
     if not stack.as_json(Schedules(schedules=found)):
         rows = [
-            (
-                one.schedule_id,
-                _starts(one),
-                one.time_zone if one.on is None else "",
-                _next(one),
-                one.goal[:50],
-            )
-            for one in found
+            (one.schedule_id, _starts(one), one.time_zone if one.on is None else "", _next(one), one.goal[:50]) for one in found
         ]
         output.table(("SCHEDULE", "STARTS", "TIME ZONE", "NEXT RUN", "GOAL"), rows)
 

@@ -20,7 +20,7 @@ from ..auth.authentication import Authenticator, Caller, IdempotencyKey, OpenStr
 from ..auth.keys import WRITE
 from ..http.responses import ID_FORM, json_response, refusals, route_responses
 from ..http.uploads import UploadReceiver
-from ..turns.events import HEARTBEAT, KINDS, EventStream, LiveReader
+from ..turns.events import HEARTBEAT, LIVE_KINDS, EventStream, LiveReader
 from ..turns.submission import SubmittedTurn, TurnService
 from .completions import (
     ChatAsked,
@@ -131,7 +131,7 @@ class OpenAIHandlers:
             waiting = asyncio.create_task(self._turns.ended(who, turn, HEARTBEAT, said.put))
             try:
                 async for one in _until(waiting, said):
-                    if one.kind in KINDS:
+                    if one.kind in LIVE_KINDS:
                         yield one
             finally:
                 waiting.cancel()

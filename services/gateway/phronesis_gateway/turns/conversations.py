@@ -344,7 +344,7 @@ def strategies_router(authenticator: Authenticator, bus: Bus) -> APIRouter:
     @routes.get(STRATEGIES, responses=route_responses(KeptStrategies))
     async def list_strategies(
         who: Caller,
-        state: Annotated[StrategyState | None, Query(description="Only strategies that stand so.")] = None,
+        state: Annotated[StrategyState | None, Query(description="Only strategies in this state.")] = None,
         limit: Annotated[int, Query(ge=1, le=200, description="Strategies at most.")] = 50,
     ) -> Response:
         """List your strategies.

@@ -27,7 +27,8 @@ from phronesis_contracts.orchestrator import Reply, Turn, TurnProgress
 
 from .submission import LOOK, TurnService
 
-KINDS = frozenset({"live", "restart"})
+LIVE_KINDS = frozenset({"live", "restart"})
+"""Kinds of progress that carry provisional text, or take it back."""
 LONGEST = 400
 """Characters of the answer that a summary takes: whole sentences, as far as they fit."""
 POINTS = 3

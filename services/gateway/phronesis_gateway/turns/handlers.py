@@ -602,8 +602,9 @@ def schedules_router(authenticator: Authenticator, bus: Bus) -> APIRouter:
     async def add_schedule(schedule: ScheduleGiven, who: Caller, key: IdempotencyKey) -> Response:
         """Make a schedule.
 
-        At each of its times, or at each of its events, a background task is started that acts for you, with the rights that you
-        have then. Where the last one has not ended, a time starts none; events start 12 within an hour at most.
+        At each of its times, or at each of its events, a background task is started that acts for you, with the rights that
+        your key was last seen to have. Where the last one has not ended, a time starts none; events start 12 within an hour at
+        most.
         """
         wanted = AddSchedule.model_validate(schedule.model_dump())
         made = await ask(bus, who, SCHEDULE_ADD, wanted, key=scope_idempotency_key(who, key))

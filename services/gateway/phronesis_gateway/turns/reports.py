@@ -25,6 +25,7 @@ from starlette.responses import Response
 from phronesis_contracts import Principal
 from phronesis_contracts.answers import Visualization, VisualizationType
 from phronesis_contracts.tasks import (
+    MAX_BLOCK_TEXT,
     Cell,
     ChartBlock,
     FigureRow,
@@ -107,7 +108,7 @@ async def report_response(who: Principal, task: Task, form: ReportFormat, typese
             content = (await asyncio.to_thread(exported.html)).encode("utf-8", "replace")
             headers["Content-Security-Policy"] = _policy()
         case ReportFormat.PDF:
-            content = await typesetter.typeset(await asyncio.to_thread(exported.paper))
+            content = await typesetter.typeset(who.tenant, await asyncio.to_thread(exported.paper))
     return Response(content, 200, headers, MEDIA_TYPES[form])
 
 
@@ -134,7 +135,8 @@ class _Exported:
         """Its blocks; a report of an earlier release has text and charts alone."""
         if self.report.blocks:
             return self.report.blocks
-        pieces = [self.report.text[at : at + 20_000] for at in range(0, len(self.report.text), 20_000)]
+        text = self.report.text
+        pieces = [text[at : at + MAX_BLOCK_TEXT] for at in range(0, len(text), MAX_BLOCK_TEXT)]
         return (*(TextBlock(text=piece) for piece in pieces), *(ChartBlock(chart=chart) for chart in self.report.charts))
 
     def markdown(self) -> str:

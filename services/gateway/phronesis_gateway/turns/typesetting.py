@@ -11,6 +11,7 @@ import json
 import logging
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,8 @@ _ENVIRONMENT = {"RAYON_NUM_THREADS": "2", "MALLOC_ARENA_MAX": "2"}
 _AT_ONCE = 1
 _WAITING = 20
 """Reports that may wait for a place."""
+_WAITING_EACH = 4
+"""Reports of one tenant among them, so that nobody takes all places."""
 _TOO_MANY_PAGES = b"pages"
 _TEMPLATE = Path(__file__).parent / "assets" / "report.typ"
 
@@ -46,29 +49,38 @@ class Typesetter:
     def __init__(self, seconds: float = SECONDS) -> None:
         self._seconds = seconds
         self._places = asyncio.Semaphore(_AT_ONCE)
-        self._waiting = 0
+        self._waiting: Counter[str] = Counter()
 
-    async def typeset(self, paper: dict[str, Any]) -> bytes:
+    async def typeset(self, tenant: str, paper: dict[str, Any]) -> bytes:
         """The PDF.
+
+        Args:
+            tenant: whose report it is: one tenant has a share of the places alone.
 
         Raises:
             Unavailable: too many wait, or the process failed.
             TimedOut: it took too long.
             ReportTooLong: it has too many pages.
         """
-        if self._waiting >= _WAITING:
+        if self._waiting.total() >= _WAITING or self._waiting[tenant] >= _WAITING_EACH:
             raise Unavailable("too many reports are set in type at once", retry_after=5)
-        self._waiting += 1
+        self._waiting[tenant] += 1
         try:
             async with self._places:
                 return await self._set(json.dumps(paper).encode())
         finally:
-            self._waiting -= 1
+            self._waiting[tenant] -= 1
+            if not self._waiting[tenant]:
+                del self._waiting[tenant]
 
     async def _set(self, data: bytes) -> bytes:
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", "-B", "-m", __name__), stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=_ENVIRONMENT, cwd="/"
-        )
+        command = (sys.executable, "-I", "-B", "-m", __name__)
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=_ENVIRONMENT, cwd="/"
+            )
+        except OSError as error:
+            raise Unavailable("no process could be started to set the report in type", retry_after=5) from error
         try:
             async with asyncio.timeout(self._seconds):
                 made, _ = await process.communicate(data)

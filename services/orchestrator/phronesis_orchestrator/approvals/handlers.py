@@ -7,6 +7,7 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from phronesis_bus import Bus, Call, News, follow, serve
 from phronesis_contracts import BadRequest, Forbidden, ServiceError
@@ -90,30 +91,41 @@ async def serve_approvals(bus: Bus, approvals: PostgresApprovals, resumed: Calla
     await serve(bus, APPROVAL_ANSWER, handlers.answer)
     await serve(bus, GRANT_LIST, handlers.grants)
     await serve(bus, GRANT_REVOKE, handlers.revoke)
-    sweeping = asyncio.create_task(_sweep(approvals, resumed), name="approvals-sweep")
+    start_sweep(bus, "approvals", partial(approvals.expire, _BATCH), resumed, SWEEP)
+
+
+def start_sweep(bus: Bus, what: str, look: Callable[[], Awaitable[int]], found: Callable[[], None], seconds: float) -> None:
+    """Look for what is due until the bus stops: again at once where there was something, else after a while.
+
+    Args:
+        what: its name, for the log.
+        look: deals with what is due, and says how much it was.
+        found: called when there was something.
+        seconds: the while.
+    """
+
+    async def sweep() -> None:
+        while True:
+            due = 0
+            try:
+                due = await look()
+            except ServiceError as error:
+                log.warning("%s could not be looked through: %s", what, error.code)
+            except Exception:
+                # The loop may not end: nothing would be due any more.
+                log.exception("looking through %s failed", what)
+            if due:
+                found()
+            else:
+                await asyncio.sleep(seconds)
+
+    sweeping = asyncio.create_task(sweep(), name=f"{what}-sweep")
 
     async def stop() -> None:
         sweeping.cancel()
         await asyncio.gather(sweeping, return_exceptions=True)
 
     bus.on_stop(stop)
-
-
-async def _sweep(approvals: PostgresApprovals, resumed: Callable[[], None]) -> None:
-    while True:
-        try:
-            over = await approvals.expire(_BATCH)
-        except ServiceError as error:
-            log.warning("approvals could not be looked through: %s", error.code)
-            over = 0
-        except Exception:
-            # The loop may not end: approvals would never run out.
-            log.exception("looking through approvals failed")
-            over = 0
-        if over:
-            resumed()
-        if over < _BATCH:
-            await asyncio.sleep(SWEEP)
 
 
 FRESH = 5.0

@@ -102,6 +102,7 @@ _OF_TURNS = {
     "messages": "messages WHERE turn_id = ANY($1::uuid[])",
     "directives": "directives WHERE turn_id = ANY($1::uuid[])",
     "task_states": "task_states WHERE turn_id = ANY($1::uuid[])",
+    "task_waits": "task_waits WHERE turn_id = ANY($1::uuid[])",
     "task_templates": "task_templates WHERE turn_id = ANY($1::uuid[])",
     "steps": "journal WHERE turn_id = ANY($1::uuid[])",
     "approvals": "approvals WHERE turn_id = ANY($1::uuid[])",

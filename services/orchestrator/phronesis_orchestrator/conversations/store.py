@@ -221,6 +221,7 @@ _REMOVE = {
     "messages": "DELETE FROM messages WHERE conversation_id = $1",
     "directives": "DELETE FROM directives WHERE conversation_id = $1",
     "task_states": "DELETE FROM task_states WHERE turn_id IN (SELECT id FROM turns WHERE conversation_id = $1)",
+    "task_waits": "DELETE FROM task_waits WHERE turn_id IN (SELECT id FROM turns WHERE conversation_id = $1)",
     "task_templates": "DELETE FROM task_templates WHERE turn_id IN (SELECT id FROM turns WHERE conversation_id = $1)",
     "steps": "DELETE FROM journal WHERE turn_id IN (SELECT id FROM turns WHERE conversation_id = $1)",
     "approvals": "DELETE FROM approvals WHERE conversation_id = $1",

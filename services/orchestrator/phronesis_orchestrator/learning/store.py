@@ -43,6 +43,7 @@ _REMOVE = {
     "messages": "DELETE FROM messages WHERE turn_id = ANY($1::uuid[])",
     "directives": "DELETE FROM directives WHERE turn_id = ANY($1::uuid[])",
     "task_states": "DELETE FROM task_states WHERE turn_id = ANY($1::uuid[])",
+    "task_waits": "DELETE FROM task_waits WHERE turn_id = ANY($1::uuid[])",
     "task_templates": "DELETE FROM task_templates WHERE turn_id = ANY($1::uuid[])",
     "steps": "DELETE FROM journal WHERE turn_id = ANY($1::uuid[])",
     "approvals": "DELETE FROM approvals WHERE turn_id = ANY($1::uuid[])",

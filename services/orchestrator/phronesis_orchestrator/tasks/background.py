@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeGuard
 
 from pydantic import TypeAdapter
 from pydantic_core import to_jsonable_python
@@ -79,10 +79,11 @@ from ..approvals.policy import ApprovalWaits, Paused, Verdict
 from ..models.reasoner import RULES, CallResult, Inquirer, Interpreter, Reasoner, ToolCall, TurnContext, Wish
 from ..turns.execution import TurnRun, await_store
 from ..turns.turn import Claim, fill_goal, goal_ids, starting_event
-from .decisions import BudgetMeter, is_good, make_plan, shorten_plan, validate_task
+from .decisions import UNFIT, BudgetMeter, is_good, kept_plan, make_plan, shorten_plan, validate_task
 from .deliver import Asker, GoalPlan, check_steps, judge, judge_by_evidence, write_goal_report
 from .goals import GoalPlanner, goal_words, read_goal
 from .ports import (
+    BadPlan,
     Criticism,
     GoalKnowledge,
     Lesson,
@@ -190,16 +191,18 @@ class TaskCaller:
 
     def foresee(self, name: str, arguments: dict[str, Any]) -> Verdict:
         """What the policy would say of a call now; it is not made."""
-        gate = _TaskGate(self._box, self._running.claim.who)
-        executor = ToolExecutor(self._running, self._box, gate, _TaskHooks(self._running), self._table)
-        return executor.foresee(ToolCall(name=legal_name(name), arguments=json.dumps(arguments)))
+        called = ToolCall(name=legal_name(name), arguments=json.dumps(arguments))
+        return self._executor(_TaskHooks(self._running)).foresee(called)
+
+    def _executor(self, hooks: _TaskHooks) -> ToolExecutor:
+        return ToolExecutor(self._running, self._box, _TaskGate(self._box, self._running.claim.who), hooks, self._table)
 
     async def call(self, step: str, name: str, arguments: dict[str, Any], *, ours: bool = False) -> ToolResult:
         if self._waits is not None and (tool := _find_wait(name)) is not None:
             return await self._wait(self._waits, step, tool, arguments)
         manner = _TaskHooks(self._running)
-        executor = ToolExecutor(self._running, self._box, _TaskGate(self._box, self._running.claim.who), manner, self._table)
-        made = await executor.call(step, ToolCall(name=legal_name(name), arguments=json.dumps(arguments)), ours=ours)
+        called = ToolCall(name=legal_name(name), arguments=json.dumps(arguments))
+        made = await self._executor(manner).call(step, called, ours=ours)
         return ToolResult(made.called.ok, made.result.text, manner.answer, made.called.code, (name,))
 
     async def _wait(self, waits: TaskWaits, step: str, tool: Tool[Any, Any], arguments: dict[str, Any]) -> ToolResult:
@@ -391,11 +394,10 @@ class _TaskRun:
         self._name = reasoner.name if self._planner is not None else RULES.name
         self._tools = tools
         self._caller = TaskCaller(running, tools, parts.waits)
-        self._verified = False
-        """Whether rules read back or counted again all that was asked for."""
         self._goal: GoalPlan | None = None
         """The goal as rules planned it; absent where a model did."""
-        self._desk = QuestionDesk(running, turn, None, tools)
+        self._desk: QuestionDesk
+        """Who answers the questions of steps; there once they are worked on."""
         self._offered = _definitions(tools)
         self._board = ProgressBoard(running, parts.store)
 
@@ -441,7 +443,7 @@ class _TaskRun:
         return why
 
     async def _plan(self, known: GoalKnowledge, meter: BudgetMeter, why: str) -> Plan:
-        """The plan: the rules' where they were asked first, else the model's, else the rules' in its place.
+        """The plan: the rules' where they were asked first; else the model's, the rules' in its place, or a kept one.
 
         Args:
             why: what the rules said, where they were asked first and have none.
@@ -449,20 +451,21 @@ class _TaskRun:
         Raises:
             NoPlan: nobody could make one.
         """
-        if self._goal is None and self._planner is None:
-            raise NoPlan(why)
         if self._goal is None:
-            try:
-                return await make_plan(self._running.steps, self._turn, self._planner, lambda _: None, known, meter)
-            except NoPlan:
-                goal = None if why else await self._plan_instead()
-                if goal is None:
-                    raise
+            if self._planner is None:
+                raise NoPlan(why)
+            found = await make_plan(self._running.steps, self._turn, self._planner, known, meter)
+            if isinstance(found, Plan):
+                return found
+            goal = None if why else await self._plan_instead()
+            if goal is None:
+                if (kept := kept_plan(known)) is not None:
+                    return kept
+                raise NoPlan(found or "no plan could be made for this goal")
             self._running.degrade("model")
             self._take(goal)
         assert self._goal is not None, "the rules planned it"
-        plan = self._goal.plan.model_copy(update={"by_rules": True})
-        return shorten_plan(check_plan(plan, tuple(self._tools), works=False), known.strategies)
+        return shorten_plan(check_plan(self._goal.plan, tuple(self._tools), works=False), known.strategies)
 
     async def _plan_instead(self) -> GoalPlan | None:
         """The rules' plan in place of a model's that failed; `None` where they have none, or cannot be asked."""
@@ -482,9 +485,13 @@ class _TaskRun:
             reads = {name: tool for name, tool in tools.items() if tool.risk is Risk.READ}
             planner = GoalPlanner(Asker(self._running, self._turn, desk, reads), tools, self._turn.user_text)
             try:
-                return {"goal": (await planner.plan()).model_dump(mode="json"), "why": ""}
+                goal = await planner.plan()
+                check_plan(goal.plan, tuple(tools), works=False, contracts=tools)
+                return {"goal": goal.model_dump(mode="json"), "why": ""}
             except NoPlan as declined:
                 return {"goal": None, "why": declined.detail}
+            except BadPlan as wrong:
+                return {"goal": None, "why": f"{UNFIT}: {wrong}"}
 
         given = await self._running.steps.called("task.rules", "task.rules", make)
         return (GoalPlan.model_validate(given["goal"]) if given["goal"] is not None else None), given["why"]
@@ -556,10 +563,10 @@ class _TaskRun:
             self._running.degrade("document")
         if done.stopped is not None:
             self._running.degrade(done.stopped.field or "budget")
-        allowed, self._verified = self._allowed(done, text, checks, asked=planner is not None)
+        allowed, held = self._allowed(done, text, checks, asked=planner is not None)
         score = await validate_task(steps, self._turn, planner, done.known, text, allowed)
         await self._board.update(score=score, report=report)
-        lesson, verified = await self._lesson(done, text, score)
+        lesson, verified = await self._lesson(done, text, score, held)
         if verified is not None:
             await self._board.update(verified=verified)
             await self._learnt(lesson, verified)
@@ -587,8 +594,14 @@ class _TaskRun:
         writes = any(part.deed == "write" for part in read_goal(done.known.goal))
         return judge_by_evidence(done.known, text, skipped, asked=asked, writes=writes), False
 
-    async def _lesson(self, done: WavesResult, text: WrittenReport, score: float | None) -> tuple[Lesson, Verified | None]:
-        """What can be learnt, and what a checker says of the result; journalled, for whoever verifies it later."""
+    async def _lesson(
+        self, done: WavesResult, text: WrittenReport, score: float | None, held: bool
+    ) -> tuple[Lesson, Verified | None]:
+        """What can be learnt, and what a checker says of the result; journalled, for whoever verifies it later.
+
+        Args:
+            held: whether rules read back or asked again all that was asked for, and it was so.
+        """
         running, goal = self._running, self._turn.user_text
         claim = running.claim
 
@@ -610,7 +623,7 @@ class _TaskRun:
                 labels=merge_labels((Label(kind=OriginKind.USER),), running.origins.labels),
                 ontology=versions.ontology_version(claim.who.tenant) if versions is not None else "",
             )
-            verified = verified_by_checker(self._verified, score)
+            verified = verified_by_checker(held, score)
             said = verified.model_dump(mode="json") if verified is not None else None
             return {"lesson": lesson.model_dump(mode="json"), "verified": said}
 
@@ -621,7 +634,7 @@ class _TaskRun:
     async def _learnt(self, lesson: Lesson, verified: Verified) -> None:
         """Learn from a result that a checker verified: the template first, then the strategies."""
         claim = self._running.claim
-        if verified.accepted and is_worth_learning(lesson):
+        if is_worth_learning(lesson, verified):
             await self._parts.store.keep_template(claim, lesson.signature, lesson.plan)
         try:
             used = self._board.state.strategies
@@ -651,9 +664,9 @@ def verified_by_checker(held: bool, score: float | None) -> Verified | None:
     return Verified(by=VerifiedBy.CHECKER, accepted=True, at=datetime.now(UTC)) if held and score == 1 else None
 
 
-def is_worth_learning(lesson: Lesson) -> bool:
-    """Whether a task went well enough that others are done like it, once its result is accepted."""
-    return lesson.succeeded and is_good(lesson.score) and bool(lesson.approach)
+def is_worth_learning(lesson: Lesson | None, verified: Verified) -> TypeGuard[Lesson]:
+    """Whether others are done like a task: its result was accepted, and it went well enough."""
+    return lesson is not None and verified.accepted and lesson.succeeded and is_good(lesson.score) and bool(lesson.approach)
 
 
 async def tell_memory(
@@ -669,7 +682,7 @@ async def tell_memory(
         ServiceError: memory is away; the same may be told again.
     """
     await strategies.outcome(who, task_id, used, verified)
-    if lesson is not None and verified.accepted and is_worth_learning(lesson):
+    if is_worth_learning(lesson, verified):
         await strategies.record(who, lesson, verified)
 
 
@@ -832,12 +845,11 @@ class TaskHandlers:
         task = await self._tasks.get(who, id)
         if not task.status.ended:
             raise TaskNotEnded("the task has not ended yet")
-        if request.accepted and task.progress.report is None:
+        if task.dry_run or (request.accepted and task.progress.report is None):
             raise NoResult("the task ended without a report")
         verified, lesson = _say(task, request), await self._tasks.lesson(who, id)
         if verified != task.progress.verified:
-            good = lesson is not None and verified.accepted and is_worth_learning(lesson)
-            await self._tasks.verify(who, id, verified, lesson if good else None)
+            await self._tasks.verify(who, id, verified, lesson if is_worth_learning(lesson, verified) else None)
             self._wake()
         await tell_memory(self._strategies, who, id, task.progress.strategies, lesson, verified)
         return await self._tasks.get(who, id)

@@ -13,7 +13,6 @@ from typing import Any, Generic
 from phronesis_bus.envelope import deadline
 from phronesis_contracts import BudgetExceeded, ServiceError
 from phronesis_contracts.orchestrator import Problem, TaskBudget
-from phronesis_contracts.tasks import NoPlan
 
 from ..ledger.usage import CallUsage
 from ..models.reasoner import Answer, CallFailed, Fault, TurnContext, Value
@@ -264,74 +263,32 @@ _SHARE = 0.5
 """The share of the time left that making a plan may take of a model: the rest is for working it off."""
 
 
+def _checked(plan: Plan, known: GoalKnowledge) -> Plan:
+    return check_plan(plan, known.tools, works=True, contracts=known.contracts)
+
+
+UNFIT = "the plan for this goal cannot be worked off"
+
+
+def kept_plan(known: GoalKnowledge) -> Plan | None:
+    """The plan that worked for a goal of the same words; `None` where there is none, or it is no good any more."""
+    if known.template is None:
+        return None
+    try:
+        return shorten_plan(_checked(known.template, known), known.strategies)
+    except BadPlan as wrong:
+        log.warning("a plan that worked before is no good any more: %s", wrong)
+        return None
+
+
 async def make_plan(
-    steps: Steps,
-    context: TurnContext,
-    planner: Planner | None,
-    rules: Callable[[GoalKnowledge], Plan | None],
-    known: GoalKnowledge,
-    meter: BudgetMeter | None = None,
-) -> Plan:
-    """The first plan of a task: the model's, repaired once where it is no good; then that of the rules; then one that worked
-    for a goal like this.
+    steps: Steps, context: TurnContext, planner: Planner, known: GoalKnowledge, meter: BudgetMeter | None = None
+) -> Plan | str:
+    """The first plan of a model, or why there is none. What is wrong with one is told it once.
 
     Args:
-        planner: the model; rules plan where there is none.
-        rules: makes a plan by rules; `None` where they do not understand the goal.
         meter: the task's budget; at most half of the time that is left passes with the model.
-
-    Raises:
-        NoPlan: nobody could make one.
     """
-    reasons: list[str] = []
-    if planner is not None:
-        found = await _plan_by_model(steps, context, planner, known, meter)
-        if isinstance(found, Plan):
-            return shorten_plan(found, known.strategies)
-        reasons.append(found)
-    # A name of its own only beside a model's: what an earlier version journalled for rules alone is still found.
-    found = await _plan_by_rules(steps, "task.plan.rules" if planner is not None else "task.plan", rules, known)
-    if isinstance(found, Plan):
-        return shorten_plan(found, known.strategies)
-    reasons.append(found)
-    if planner is not None and known.template is not None:
-        try:
-            return shorten_plan(_checked(known.template, known, works=True), known.strategies)
-        except BadPlan as wrong:
-            log.warning("a plan that worked before is no good any more: %s", wrong)
-    if planner is None:
-        reasons.append("without a language model only tasks over the portfolio and the constitution are understood")
-    raise NoPlan(next(filter(None, reasons), "no plan could be made for this goal"))
-
-
-def _checked(plan: Plan, known: GoalKnowledge, *, works: bool) -> Plan:
-    return check_plan(plan, known.tools, works=works, contracts=known.contracts)
-
-
-_UNFIT = "the plan for this goal cannot be worked off"
-
-
-async def _plan_by_rules(
-    steps: Steps, name: str, rules: Callable[[GoalKnowledge], Plan | None], known: GoalKnowledge
-) -> Plan | str:
-    """The plan of the rules, or why there is none."""
-
-    async def make() -> Answer[Plan]:
-        plan = rules(known)
-        try:
-            return Answer(plan and _checked(plan.model_copy(update={"by_rules": True}), known, works=False))
-        except BadPlan as wrong:
-            log.warning("a plan of the rules is no good: %s", wrong)
-            return Answer(None, Fault("", f"{_UNFIT}: {wrong}"))
-
-    made = await decide(steps, name, Plan, make)
-    return made.value or made.detail
-
-
-async def _plan_by_model(
-    steps: Steps, context: TurnContext, planner: Planner, known: GoalKnowledge, meter: BudgetMeter | None
-) -> Plan | str:
-    """The plan of the model, or why there is none. What is wrong with the first one is told it once."""
     due = min(deadline.get() or math.inf, time.time() + meter.left * _SHARE if meter is not None else math.inf)
 
     async def ask(told: GoalKnowledge) -> Answer[Plan]:
@@ -342,21 +299,19 @@ async def _plan_by_model(
             deadline.reset(token)
         if answer.value is None:
             return answer
-        plan = answer.value.model_copy(update={"by_rules": False})
         try:
-            return replace(answer, value=_checked(plan, told, works=True))
+            return replace(answer, value=_checked(answer.value, told))
         except BadPlan as wrong:
             log.warning("a plan is no good: %s", wrong)
-            said = plan.model_dump_json(exclude_defaults=True)
-            return replace(answer, value=None, fault=Fault(said, f"{_UNFIT}: {wrong}"))
+            said = answer.value.model_dump_json(exclude_defaults=True)
+            return replace(answer, value=None, fault=Fault(said, f"{UNFIT}: {wrong}"))
 
     made = await decide(steps, "task.plan", Plan, lambda: ask(known))
-    repairs = made.fault is not None and (meter is None or meter.model() is None)
-    if made.value is None and repairs:
+    plan, why = made.value, made.detail
+    if made.fault is not None and (meter is None or meter.model() is None):
         refused = replace(known, refused=made.fault)
-        again = await decide(steps, "task.plan.repair", Plan, lambda: ask(refused))
-        return again.value or made.detail
-    return made.value or made.detail
+        plan = (await decide(steps, "task.plan.repair", Plan, lambda: ask(refused))).value
+    return shorten_plan(plan, known.strategies) if plan is not None else why
 
 
 def shorten_plan(plan: Plan, strategies: tuple[Strategy, ...]) -> Plan:

@@ -58,9 +58,10 @@ from .ports import (
     StepResult,
     ToolResult,
     WrittenReport,
+    is_number,
 )
 from .report import column, line
-from .runner import QuestionDesk, ReadingNeighbours
+from .runner import QuestionDesk, ReadingNeighbours, plain_cell
 
 Row = dict[str, Any]
 STORED = (ItemKind.FACT, ItemKind.NOTE, ItemKind.CONCEPT)
@@ -215,9 +216,9 @@ def write_goal_report(goal: GoalPlan, known: GoalKnowledge, checks: Mapping[str,
             blocks.append(HeadingBlock(text=_line(part.said, 300), level=2))
         blocks += found or [TextBlock(text=say("nothing_found", words=part.said))]
         limits += lacking
-    blocks.append(LimitsBlock(items=tuple(dict.fromkeys([*limits, say("by_rules")]))[:100]))
+    lacks = LimitsBlock(items=tuple(dict.fromkeys([*limits, say("by_rules")]))[:100])
     used = tuple(result.step.id for result in known.worked if not result.step.optional or _adds(result))
-    return WrittenReport(title=goal.plan.title or known.goal[:300], blocks=tuple(blocks[:MAX_BLOCKS]), used=used)
+    return WrittenReport(title=goal.plan.title or known.goal[:300], blocks=(*blocks[: MAX_BLOCKS - 2], lacks), used=used)
 
 
 def _adds(looked: StepResult) -> bool:
@@ -294,7 +295,7 @@ def _table_of(answer: QuestionAnswer, say: Say) -> TableBlock | None:
         return None
     extras = [name for name in _EXTRA if any(_extra(one, name) is not None for one in answer.items)]
     several = len({one.type for one in answer.items}) > 1
-    columns = (say("column_title"), *([say("column_type")] if several else []), say("column_status"), *map(_words, extras))
+    columns = (say("column_title"), *([say("column_type")] if several else []), say("column_status"), *map(spaced, extras))
     rows = tuple(
         (one.title, *([one.type] if several else []), _extra(one, "status"), *(_extra(one, name) for name in extras))
         for one in answer.items[:_SHOWN_ITEMS]
@@ -306,11 +307,7 @@ def _extra(one: FoundThing, name: str) -> Cell:
     value = (one.model_extra or {}).get(name)
     if isinstance(value, dict):
         value = value.get("total")
-    return value if value is None or isinstance(value, str | int | float | bool) else str(value)
-
-
-def _words(name: str) -> str:
-    return spaced(name)
+    return plain_cell(value)
 
 
 def _memory_blocks(part: PartPlan, found: ToolResult, say: Say) -> list[ReportBlock]:
@@ -374,17 +371,13 @@ def _charts_of(part: PartPlan, answer: QuestionAnswer) -> list[Visualization]:
     if at is None:
         return []
     x, y = block.columns[0], block.columns[at]
-    return [column(_line(part.said, 200), x, y, [{x: str(row[0]), y: row[at]} for row in block.rows if _number(row[at])])]
+    return [column(_line(part.said, 200), x, y, [{x: str(row[0]), y: row[at]} for row in block.rows if is_number(row[at])])]
 
 
 def chart_column(block: TableBlock) -> int | None:
     """The first column of a table, but for its first, that can be drawn; `None` where none can."""
-    found = (at for at in range(1, len(block.columns)) if sum(_number(row[at]) for row in block.rows) > 1)
+    found = (at for at in range(1, len(block.columns)) if sum(is_number(row[at]) for row in block.rows) > 1)
     return next(found, None)
-
-
-def _number(value: Cell) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _writing_blocks(
@@ -399,7 +392,8 @@ def _writing_blocks(
         made = [name for one in partly for name in _written_names(one, step)]
     blocks: list[ReportBlock] = []
     if made:
-        head = say("was_written" if checks.get(id) else "was_ordered", n=str(len(made)))
+        held = checks.get(id)
+        head = say("was_not_checked" if held is None else "was_written" if held else "was_ordered", n=str(len(made)))
         blocks.append(TextBlock(text="\n".join([head, "", *(f"- {name}" for name in made[:100])])))
     elif part.goes_through and id in given:
         blocks.append(TextBlock(text=say("none_to_write")))
@@ -554,11 +548,9 @@ class _SetSections:
                 cells += [round(value, 2) if isinstance(value, int | float) else None, row.get("known", 0)]
             rows.append(tuple(cells))
         blocks: list[ReportBlock] = [TableBlock(title=self._say("table_totals"), columns=tuple(columns), rows=tuple(rows))]
-        first = numbers[0]
-        drawn = [{"year": str(row[0]), "value": row[1]} for row in rows if _number(row[1])]
+        drawn = [{"year": str(row[0]), "value": row[1]} for row in rows if is_number(row[1])]
         if len(drawn) > 1:
             blocks.append(ChartBlock(chart=line(_line(columns[1], 200), "year", "value", drawn)))
-        del first
         return blocks
 
     def _compared(self) -> list[ReportBlock]:
@@ -606,7 +598,7 @@ class _SetSections:
         worst.sort(key=lambda row: (order[row[judged.name]], str(row.get("name", "")).casefold()))
         columns = (self._say("column_name"), *(f"{one.label} ({one.unit})" if one.unit else one.label for one in shown))
         rows = tuple(
-            (str(row.get("name", "")), *(_cell_of(row.get(one.name)) for one in shown)) for row in worst[:_SHOWN_ITEMS]
+            (str(row.get("name", "")), *(plain_cell(row.get(one.name)) for one in shown)) for row in worst[:_SHOWN_ITEMS]
         )
         return [TableBlock(title=title, columns=tuple(_line(one, 100) for one in columns), rows=rows)]
 
@@ -636,10 +628,6 @@ class _SetSections:
             (year, *(sum(row.get(one.name) is None for row in found) for one in lacking)) for year, found in self._rows.items()
         )
         return [TableBlock(title=self._say("table_missing"), columns=columns, rows=rows)]
-
-
-def _cell_of(value: Any) -> Cell:
-    return value if value is None or isinstance(value, str | int | float | bool) else str(value)
 
 
 # What the deliverable is held against
@@ -689,7 +677,8 @@ def _items(result: StepResult) -> list[Any]:
 def _same_answer(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether two answers found the same, but for what was written meanwhile."""
     ids = [{item["id"] for item in answer.get("items", ())} for answer in (one, other)]
-    return ids[0] <= ids[1] and (one.get("figures") == other.get("figures") or ids[0] != ids[1])
+    same = all(one.get(name) == other.get(name) for name in ("figures", "tables", "total"))
+    return ids[0] <= ids[1] and (same or ids[0] != ids[1])
 
 
 def _sets_agree(part: PartPlan, about: SetReport, given: Mapping[str, StepResult]) -> dict[str, bool]:
@@ -713,11 +702,12 @@ def _sets_agree(part: PartPlan, about: SetReport, given: Mapping[str, StepResult
         if id in read and not one.share:
             rows_of = {year: read.get(f"{number}.rows.{year}") for year in about.years}
             listed = {year: rows for year, rows in rows_of.items() if rows is not None and len(rows) == counts.get(year, 0)}
-            found[id] = all(
-                abs(float(row["value"] or 0) - sum(float(each[one.name] or 0) for each in mine)) < 0.01
-                for row in read[id]
-                if (mine := listed.get(int(row["group"]))) is not None
-            )
+            pairs = [(row, mine) for row in read[id] if (mine := listed.get(int(row["group"]))) is not None]
+            if pairs:
+                found[id] = all(
+                    abs(float(row["value"] or 0) - sum(float(each[one.name] or 0) for each in mine)) < 0.01
+                    for row, mine in pairs
+                )
     found[f"{number}.count"] = bool(counts) or not any(read.get(f"{number}.rows.{year}") for year in about.years)
     return found
 
@@ -725,7 +715,8 @@ def _sets_agree(part: PartPlan, about: SetReport, given: Mapping[str, StepResult
 async def _reads_back(result: StepResult, caller: Caller) -> bool:
     """Whether what a step says that it wrote is on record, as it was ordered."""
     answers = (result.outcome.answer or {}).get("items") if result.step.each is not None else [result.outcome.answer]
-    literal = {name: value for name, value in result.step.arguments.items() if _is_literal(value)}
+    stated = {**result.step.arguments, **result.step.arguments.get("fields", {})}
+    literal = {name: value for name, value in stated.items() if _is_literal(value)}
     held = []
     for at, answer in enumerate(answers or [], 1):
         name = f"task.check.{result.step.id}.{at}"
@@ -754,7 +745,7 @@ def _is_literal(value: Any) -> bool:
 
 def _says(node: Mapping[str, Any], name: str, value: Any) -> bool:
     stored = node.get(name, (node.get("properties") or {}).get(name))
-    return stored == value or str(stored) == str(value) or (isinstance(value, str) and str(stored).startswith(value))
+    return stored == value or str(stored) == str(value) or (isinstance(value, str) and str(stored).startswith(f"{value}T"))
 
 
 def judge(
@@ -798,12 +789,14 @@ def _needs_no_check(id: str) -> bool:
     return ".all." in id or ".sum." in id
 
 
-_FIGURE = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w])")
+_FIGURE = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?:(?!\w)|(?=T\d))")
+_ORDINAL = re.compile(r"^\s*\d+[.)]\s+", re.M)
+"""Numbers an item of a list, and states nothing."""
 
 
 def unsupported_figures(written: WrittenReport, known: GoalKnowledge) -> set[str]:
     """Figures of a report that stand in no step's result, and are no number of its things."""
-    said = " ".join(_figures_said(written.blocks)) if written.blocks else written.text
+    said = _ORDINAL.sub("", "\n".join(_figures_said(written.blocks)) if written.blocks else written.text)
     results = " ".join(json.dumps(one.outcome.answer, default=str) + one.outcome.text for one in known.worked)
     there = {_plain_figure(found) for found in _FIGURE.findall(results)} | {
         _plain_figure(one) for one in _FIGURE.findall(known.goal)
@@ -826,7 +819,7 @@ def _figures_said(blocks: Iterable[ReportBlock]) -> Iterator[str]:
 
 
 def _plain_figure(text: str) -> str:
-    plain = text.replace(",", "").rstrip(".")
+    plain = re.sub(r"^0+(?=\d)", "", text.replace(",", "").rstrip("."))
     return plain.rstrip("0").rstrip(".") if "." in plain else plain
 
 

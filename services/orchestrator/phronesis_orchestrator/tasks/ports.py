@@ -109,8 +109,6 @@ class Plan(Message):
     kind: str = Field(default="", max_length=100)
     """What sort of task it is, where the planner knows it."""
     steps: tuple[Step, ...]
-    by_rules: bool = False
-    """Whether rules made it, who then write its report, too."""
 
 
 class NoValue(Exception):
@@ -220,10 +218,11 @@ def holds(when: When, results: Mapping[str, Any]) -> bool:
         case "equals":
             return _same(found, when.value)
         case "more_than":
-            return _is_number(found) and _is_number(when.value) and bool(found > when.value)
+            return is_number(found) and is_number(when.value) and bool(found > when.value)
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Whether a value is a number: true and false are none."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -673,7 +672,7 @@ def _check_values(step: Step, known: Mapping[str, Step], contracts: Contracts) -
 
     if step.when is not None:
         found = at("when", step.when.of, step.when.path)
-        if step.when.test == "more_than" and not (_is_number(step.when.value) and found.may_be("number", "integer")):
+        if step.when.test == "more_than" and not (is_number(step.when.value) and found.may_be("number", "integer")):
             raise BadPlan(f"{step.id}, when: more_than holds numbers against each other")
     item = None
     if step.each is not None:

@@ -53,6 +53,7 @@ from .ports import (
     ToolResult,
     WrittenReport,
     holds_raw_data,
+    is_number,
     outline,
 )
 
@@ -206,6 +207,9 @@ def finish_report(known: GoalKnowledge, written: WrittenReport, limits: Sequence
         limits: what it lacks beside the steps that failed.
     """
     blocks = list(written.blocks or (*parse_blocks(written.text, written.title), *map(chart_block, written.charts)))
+    ends = [block for block in blocks if isinstance(block, LimitsBlock | SourcesBlock)]
+    # Room for what it lacks and what it rests on.
+    blocks = [*[block for block in blocks if block not in ends][: MAX_BLOCKS - 2], *ends]
     failed = (
         f"{result.step.description}: not found out ({_readable(result.outcome.code or 'failed').lower()})."
         for result in known.failed
@@ -214,7 +218,7 @@ def finish_report(known: GoalKnowledge, written: WrittenReport, limits: Sequence
     blocks = _with_limits(blocks, (*failed, *limits))
     if not any(isinstance(block, SourcesBlock) for block in blocks) and (rows := list_sources(known, written.used)):
         blocks.append(SourcesBlock(rows=rows))
-    kept = tuple(_fit_blocks(blocks[:MAX_BLOCKS]))
+    kept = tuple(_fit_blocks(blocks))
     charts = written.charts or tuple(filter(None, map(_shown_beside, kept)))
     return written.model_copy(update={"blocks": kept, "text": render_blocks(kept), "charts": charts})
 
@@ -435,8 +439,9 @@ def _paragraphs(text: str) -> list[ReportBlock]:
     blocks: list[ReportBlock] = []
     left = text.strip("\n")
     while left.strip():
-        end = len(left) if len(left) <= MAX_BLOCK_TEXT else max(left.rfind("\n", 0, MAX_BLOCK_TEXT), 1)
-        piece, left = left[: end if end > 1 else MAX_BLOCK_TEXT], left[end if end > 1 else MAX_BLOCK_TEXT :]
+        end = len(left) if len(left) <= MAX_BLOCK_TEXT else left.rfind("\n", 1, MAX_BLOCK_TEXT)
+        end = end if end > 0 else MAX_BLOCK_TEXT
+        piece, left = left[:end], left[end:]
         if piece.strip():
             blocks.append(TextBlock(text=piece.strip("\n")))
     return blocks
@@ -591,16 +596,12 @@ def _render_chart(drawn: Visualization) -> str:
 
 def _render_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
     padded = [[*row, *[None] * len(columns)][: len(columns)] for row in rows]
-    numeric = [any(_is_number(row[at]) for row in padded) for at in range(len(columns))]
+    numeric = [any(is_number(row[at]) for row in padded) for at in range(len(columns))]
     lines_ = [_line(columns), _line(["---:" if number else "---" for number in numeric], plain=True)]
     lines_ += [_line([format_cell(cell) for cell in row]) for row in padded[:_ROWS]]
     head = [f"### {_escape(_one_line(title, 300))}"] if title else []
     rest = [f"({len(rows) - _ROWS:,} more rows are not shown here.)"] if len(rows) > _ROWS else []
     return "\n\n".join([*head, "\n".join(lines_), *rest])
-
-
-def _is_number(cell: Cell) -> bool:
-    return isinstance(cell, int | float) and not isinstance(cell, bool)
 
 
 _MANY = 10_000
@@ -623,8 +624,8 @@ def format_cell(value: Cell) -> str:
             return value
 
 
-_MARKS = re.compile(r"[\\`*\[\]<>|]|(?<!\w)_|_(?!\w)")
-_OPENING = re.compile(r"^(?=[#+>~=-])|(?<=^\d)(?=[.)])")
+_MARKS = re.compile(r"[\\`*\[\]<>|]|(?<![^\W_])_|_(?![^\W_])")
+_OPENING = re.compile(r"^(?=[#+>~=-])|^(\d{1,9})(?=[.)])")
 """Where a line would begin a list, a heading or a quotation."""
 
 
@@ -635,7 +636,7 @@ def _escape(text: str) -> str:
 
 def _escape_line(text: str) -> str:
     """The same for a text that stands at the beginning of a line or of a list's item."""
-    return _OPENING.sub(r"\\", _escape(_one_line(text, 1_000)))
+    return _OPENING.sub(lambda found: f"{found[1] or ''}\\", _escape(_one_line(text, 1_000)))
 
 
 def _line(cells: Sequence[str], *, plain: bool = False) -> str:
@@ -672,39 +673,9 @@ def render_document(report: WrittenReport, reasoner: str) -> str:
     return (text if len(text) <= room else text[: room - len(_CUT)] + _CUT) + foot
 
 
-NOT_PUBLISHED = "not published"
-MAX_LISTED = 60
-"""Lines of a list that the answer itself shows; the table holds them all."""
-
-
-def amount(value: float | None, unit: str = "") -> str:
-    """A figure with its unit: £ million to the million from ten on, else to the penny's tenth of a million."""
-    if value is None:
-        return NOT_PUBLISHED
-    if unit == "£m":
-        sign = "-" if value < 0 else ""
-        size = abs(value)
-        return f"{sign}£{size:,.0f} million" if size >= 10 or size == int(size) else f"{sign}£{size:,.2f} million"
-    text = f"{value:,.0f}" if value == int(value) else f"{value:,.2f}"
-    return f"{text} %" if unit == "%" else text
-
-
 def counted(n: int, one: str, many: str) -> str:
     """`1 project`, `7 projects`."""
     return f"{n:,} {one if n == 1 else many}"
-
-
-def percent(part: float, whole: float) -> str:
-    """A share, to a tenth."""
-    return f"{100 * part / whole:.1f} %" if whole else "0 %"
-
-
-def lines(items: Iterable[str]) -> str:
-    """A Markdown list, cut where it gets too long for reading."""
-    every = list(items)
-    shown = [f"- {item}" for item in every[:MAX_LISTED]]
-    rest = len(every) - len(shown)
-    return "\n".join([*shown, f"- and {rest} more, all of them in the table"] if rest else shown)
 
 
 def table(title: str, rows: Sequence[dict[str, Any]]) -> Visualization:
@@ -717,11 +688,14 @@ def table(title: str, rows: Sequence[dict[str, Any]]) -> Visualization:
 
 def column(title: str, x: str, y: str, rows: Sequence[dict[str, Any]]) -> Visualization:
     """Discrete things side by side."""
-    data = [row for row in rows if isinstance(row[y], int | float)]
-    return Visualization(type=VisualizationType.COLUMN, title=title[:200], config={"xAxis": x, "yAxis": y}, data=data)
+    return _drawn(VisualizationType.COLUMN, title, x, y, rows)
 
 
 def line(title: str, x: str, y: str, rows: Sequence[dict[str, Any]]) -> Visualization:
     """A change over time."""
+    return _drawn(VisualizationType.LINE, title, x, y, rows)
+
+
+def _drawn(kind: VisualizationType, title: str, x: str, y: str, rows: Sequence[dict[str, Any]]) -> Visualization:
     data = [row for row in rows if isinstance(row[y], int | float)]
-    return Visualization(type=VisualizationType.LINE, title=title[:200], config={"xAxis": x, "yAxis": y}, data=data)
+    return Visualization(type=kind, title=title[:200], config={"xAxis": x, "yAxis": y}, data=data)

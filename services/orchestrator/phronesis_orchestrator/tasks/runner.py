@@ -35,6 +35,7 @@ from phronesis_contracts.orchestrator import Problem, Source, TurnProgress
 from phronesis_contracts.tasks import (
     MAX_COLUMNS,
     MAX_TABLE_ROWS,
+    Cell,
     FigureRow,
     SourceRow,
     StepState,
@@ -515,16 +516,19 @@ def _source_rows(sources: Sequence[Source]) -> tuple[SourceRow, ...]:
 
 
 def _figures(rows: Sequence[Mapping[str, Any]]) -> tuple[FigureRow, ...]:
-    return tuple(FigureRow(label=str(name)[:300], value=_cell(value)) for row in rows for name, value in row.items() if name)
+    return tuple(
+        FigureRow(label=str(name)[:300], value=plain_cell(value)) for row in rows for name, value in row.items() if name
+    )
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> TableBlock:
     columns = tuple(dict.fromkeys(str(name) for row in rows for name in row))[:MAX_COLUMNS]
-    cells = tuple(tuple(_cell(row.get(name)) for name in columns) for row in rows[:MAX_TABLE_ROWS])
+    cells = tuple(tuple(plain_cell(row.get(name)) for name in columns) for row in rows[:MAX_TABLE_ROWS])
     return TableBlock(columns=columns, rows=cells)
 
 
-def _cell(value: Any) -> str | int | float | bool | None:
+def plain_cell(value: Any) -> Cell:
+    """A value as a table's cell; what is made of parts as text."""
     return value if value is None or isinstance(value, str | int | float | bool) else str(value)
 
 

@@ -6,12 +6,11 @@ tasks go on that have waited for a date, or in vain for an answer.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice, pairwise, takewhile
 from typing import Any
 from uuid import UUID, uuid4, uuid5
@@ -60,6 +59,7 @@ from phronesis_contracts.tasks import (
 )
 from phronesis_postgres import EVERY_TENANT, Connection, Database, write_news, write_once
 
+from ..approvals.handlers import start_sweep
 from ..turns.ports import Neighbours
 from ..turns.store import accept_turn
 from ..turns.turn import (
@@ -100,14 +100,15 @@ _FOLLOWED = 4
 
 @lru_cache(maxsize=1)
 def _zones() -> frozenset[str]:
-    return frozenset(available_timezones())
+    # These two mean something else on each machine.
+    return frozenset(available_timezones() - {"localtime", "Factory"})
 
 
 def check_times(cron: str, time_zone: str, now: datetime) -> None:
     """Hold a cron expression to what a schedule may be.
 
     Raises:
-        BadRequest: there is no such time zone, or the expression is none, is never due, or its times are too close.
+        BadRequest: the time zone is unknown, or the expression is invalid, never due, or due too often.
     """
     if time_zone not in _zones():
         raise BadRequest("there is no such time zone; name one as `Europe/Oslo`", field="time_zone")
@@ -117,7 +118,7 @@ def check_times(cron: str, time_zone: str, now: datetime) -> None:
         # Gaps are those of the expression itself: on the two nights when clocks are put, times may be closer.
         last = now + timedelta(days=_CHECKED_DAYS)
         times = list(islice(takewhile(lambda time: time < last, iterate_times(cron, "UTC", now)), _CHECKED))
-        local = next(iterate_times(cron, time_zone, now), None)
+        local = next_time(cron, time_zone, now)
     except CronSimError as error:
         raise BadRequest(f"the cron expression cannot be read: {error}", field="cron") from error
     if local is None:
@@ -161,10 +162,12 @@ SELECT schedules.*, clock_timestamp() AS now,
 FROM schedules WHERE enabled AND next_at <= now() AND coalesce(not_before <= now(), true)
 ORDER BY next_at LIMIT 1 FOR UPDATE OF schedules SKIP LOCKED
 """
-# What its owner was let in with last: by the same key, or as the same user of a provider or a program.
+# What its owner was let in with last: by the same key, or as the same user of a provider or a program. A run of another
+# schedule is none of it: that one may stand for rights of before.
 _RIGHTS = """
 SELECT principal, created_at FROM turns
-WHERE tenant = $1 AND user_id = $2 AND key_id IS NOT DISTINCT FROM $3 AND created_at > $4 ORDER BY created_at DESC LIMIT 1
+WHERE tenant = $1 AND user_id = $2 AND key_id IS NOT DISTINCT FROM $3 AND created_at > $4
+    AND request -> 'task' -> 'schedule' ->> 'schedule_id' IS NULL ORDER BY created_at DESC LIMIT 1
 """
 _STARTED = """
 UPDATE schedules SET runs = runs + 1, last_turn = $2, last_due = $3, next_at = $4, not_before = NULL, principal = $5,
@@ -177,6 +180,7 @@ SELECT schedules.id, on_event, coalesce(seen.principal, schedules.principal) AS 
     SELECT turns.principal FROM turns
     WHERE turns.tenant = schedules.tenant AND turns.user_id = schedules.user_id
       AND turns.key_id IS NOT DISTINCT FROM schedules.key_id AND turns.created_at > schedules.rights_at
+      AND turns.request -> 'task' -> 'schedule' ->> 'schedule_id' IS NULL
     ORDER BY turns.created_at DESC LIMIT 1
 ) AS seen ON true
 WHERE schedules.tenant = $1 AND schedules.enabled AND on_event ->> 'event' = $2 AND ($3::text IS NULL OR schedules.user_id = $3)
@@ -380,10 +384,14 @@ def _next_due(row: Row, new: dict[str, Any], now: datetime) -> datetime | None:
         if (new["cron"], new["time_zone"]) != (row["cron"], row["time_zone"]):
             raise BadRequest("events start its runs: make another schedule for times", field="cron")
         return None
-    check_times(new["cron"], new["time_zone"], now)
-    same = row["enabled"] and new["enabled"] and (new["cron"], new["time_zone"]) == (row["cron"], row["time_zone"])
+    times, old = (new["cron"], new["time_zone"]), (row["cron"], row["time_zone"])
+    if times != old or (new["enabled"] and not row["enabled"]):
+        check_times(*times, now)
     due: datetime | None = row["next_at"]
-    return due if same else next_time(new["cron"], new["time_zone"], now) if new["enabled"] else None
+    if row["enabled"] and new["enabled"] and times == old:
+        return due
+    # A clock that lags may not make a time due that has had its run.
+    return next_time(*times, max(now, row["last_due"] or now)) if new["enabled"] else None
 
 
 async def _start(connection: Connection, row: Row, expiry: float, open_turns: int) -> None:
@@ -393,7 +401,7 @@ async def _start(connection: Connection, row: Row, expiry: float, open_turns: in
         return await _pause(connection, row, who, Unauthorized("the key that it acts with was revoked"))
     try:
         after = next_time(row["cron"], row["time_zone"], now)
-        passed = [time for time in _times_until(row, now)]
+        passed = list(_times_until(row, now))
     except (CronSimError, ValueError, OSError) as error:
         return await _pause(connection, row, who, BadRequest(f"its times cannot be read: {error}", field="cron"))
     if row["busy"]:
@@ -464,9 +472,8 @@ def schedule_from_row(row: Row, now: datetime) -> Schedule:
         first = row["next_at"]
         ahead = (first, *islice(iterate_times(row["cron"], row["time_zone"], max(first, now)), SHOWN - 1))
     last = str(row["last_turn"]) if row["last_turn"] else None
-    return Schedule.model_validate(
-        {**named, "schedule_id": str(row["id"]), "on": row["on_event"], "next_runs": ahead, "last_task": last}
-    )
+    named = {**named, "on": row["on_event"]}
+    return Schedule.model_validate({**named, "schedule_id": str(row["id"]), "next_runs": ahead, "last_task": last})
 
 
 class ScheduleHandlers:
@@ -698,25 +705,5 @@ async def serve_schedules(
     await follow(bus, CONSTITUTION_CHANGED, triggers.on_constitution_changed, workers=_FOLLOWED)
     await follow(bus, MEDIA_READY, triggers.on_media_ready, workers=_FOLLOWED)
 
-    async def sweep() -> None:
-        while True:
-            found = False
-            try:
-                found = bool(await waits.end_due(_BATCH)) | await schedules.start_due(expiry, open_turns)
-            except ServiceError as error:
-                log.warning("schedules could not be looked through: %s", error.code)
-            except Exception:
-                # The loop may not end: nothing would be started any more.
-                log.exception("looking through schedules failed")
-            if found:
-                started()
-            else:
-                await asyncio.sleep(SWEEP)
-
-    sweeping = asyncio.create_task(sweep(), name="schedules-sweep")
-
-    async def stop() -> None:
-        sweeping.cancel()
-        await asyncio.gather(sweeping, return_exceptions=True)
-
-    bus.on_stop(stop)
+    start_sweep(bus, "waits", partial(waits.end_due, _BATCH), started, SWEEP)
+    start_sweep(bus, "schedules", partial(schedules.start_due, expiry, open_turns), started, SWEEP)

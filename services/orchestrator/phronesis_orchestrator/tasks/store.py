@@ -17,6 +17,7 @@ from phronesis_contracts.catalog import TOOLS
 from phronesis_contracts.episodes import (
     MAX_APPROACH,
     MAX_GOAL,
+    MAX_TOOLS,
     RECALL_STRATEGIES,
     RECORD_STRATEGY,
     VERIFY_STRATEGIES,
@@ -60,18 +61,19 @@ INSERT INTO task_states (turn_id, tenant, state) SELECT id, $3, $4 FROM ({_MINE}
 ON CONFLICT (turn_id) DO UPDATE SET state = excluded.state, updated_at = now() RETURNING turn_id
 """  # noqa: S608
 # A task that is taken over keeps its template once.
-_KEEP_TEMPLATE = f"""
-INSERT INTO task_templates (tenant, user_id, signature, turn_id, plan) SELECT $3, $4, $5, id, $6 FROM ({_MINE}) AS mine
-ON CONFLICT (tenant, user_id, signature) DO UPDATE SET plan = excluded.plan, turn_id = excluded.turn_id, updated_at = now(),
-    version = task_templates.version + (task_templates.turn_id <> excluded.turn_id)::int
-RETURNING turn_id
-"""  # noqa: S608
-_LEARN_TEMPLATE = """
-INSERT INTO task_templates (tenant, user_id, signature, turn_id, plan)
-SELECT tenant, user_id, $4, id, $5 FROM turns WHERE id = $1 AND tenant = $2 AND user_id = $3 AND NOT erased
+_ON_TEMPLATE = """
 ON CONFLICT (tenant, user_id, signature) DO UPDATE SET plan = excluded.plan, turn_id = excluded.turn_id, updated_at = now(),
     version = task_templates.version + (task_templates.turn_id <> excluded.turn_id)::int
 """
+_KEEP_TEMPLATE = f"""
+INSERT INTO task_templates (tenant, user_id, signature, turn_id, plan) SELECT $3, $4, $5, id, $6 FROM ({_MINE}) AS mine
+{_ON_TEMPLATE} RETURNING turn_id
+"""  # noqa: S608
+_LEARN_TEMPLATE = f"""
+INSERT INTO task_templates (tenant, user_id, signature, turn_id, plan)
+SELECT tenant, user_id, $4, id, $5 FROM turns WHERE id = $1 AND tenant = $2 AND user_id = $3 AND NOT erased
+{_ON_TEMPLATE}
+"""  # noqa: S608
 _DROP_TEMPLATE = "DELETE FROM task_templates WHERE turn_id = $1 AND tenant = $2 AND user_id = $3"
 _LESSON = """
 SELECT result FROM journal JOIN turns ON turns.id = turn_id
@@ -92,6 +94,7 @@ FROM (
     ) AS steps
     FROM turns JOIN task_states ON turn_id = turns.id
     WHERE turns.tenant = $1 AND user_id = $2 AND background AND NOT erased AND ended_at IS NOT NULL AND status <> 'cancelled'
+        AND request -> 'task' ->> 'dry_run_of' IS NULL
 ) AS ended WHERE arm IN ('used', 'held_out') GROUP BY arm
 """
 _TEMPLATE = """
@@ -448,7 +451,7 @@ class RememberedStrategies:
 
     async def recall(self, who: Principal, goal: str, n: int, agent: str, tools: tuple[str, ...]) -> tuple[Strategy, ...]:
         try:
-            request = RecallStrategies(goal=goal[:MAX_GOAL], n=n, agent=agent, tools=tools[:_NAMED])
+            request = RecallStrategies(goal=goal[:MAX_GOAL], n=n, agent=agent, tools=tools[:MAX_TOOLS])
             found = await self._neighbours.ask(who, RECALL_STRATEGIES, request)
         except ServiceError as error:
             log.warning("no strategies could be recalled: %s", error.code)
@@ -478,10 +481,6 @@ class RememberedStrategies:
     async def outcome(self, who: Principal, task_id: str, ids: tuple[str, ...], verified: Verified) -> None:
         request = VerifyStrategies(task_id=task_id, ids=ids, accepted=verified.accepted, by=verified.by)
         await self._neighbours.ask(who, VERIFY_STRATEGIES, request, key=_key(task_id, "task.outcome", verified))
-
-
-_NAMED = 500
-"""Tools that a recall names at most."""
 
 
 def _key(task_id: str, what: str, verified: Verified) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from phronesis_bus import Bus, Call, ask, show
 from phronesis_contracts import Nothing, Principal, Rpc, TimedOut, Tool, Unavailable
 from phronesis_contracts.episodes import (
+    MAX_TOOLS,
     MEMORY_QUERY,
     RECALL_EPISODES,
     RECALL_STRATEGIES,
@@ -218,8 +219,6 @@ class BusNeighbours:
 
 _NAMED = 50
 """Tools that one question names; of more of them the most used are asked for."""
-_OFFERED = 500
-"""Tools that a recall of strategies names at most."""
 
 
 class BusExperience:
@@ -238,7 +237,7 @@ class BusExperience:
     async def recall_strategies(
         self, who: Principal, query: str, limit: int, agent: str, tools: tuple[str, ...]
     ) -> tuple[KnownStrategy, ...]:
-        wanted = RecallStrategies(goal=query, n=limit, agent=agent, tools=tools[:_OFFERED])
+        wanted = RecallStrategies(goal=query, n=limit, agent=agent, tools=tools[:MAX_TOOLS])
         found = await ask(self._bus, who, RECALL_STRATEGIES, wanted)
         return tuple(
             KnownStrategy(one.goal, one.approach, one.tools_used, one.score, one.avoid, one.labels) for one in found.strategies

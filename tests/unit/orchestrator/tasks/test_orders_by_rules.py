@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from phronesis_contracts import NotFound
 from phronesis_contracts.constitution.lists import GET_NODE, ConstitutionNodeFound, GetConstitutionNode
 from phronesis_contracts.constitution.registry import TYPES
 from phronesis_contracts.constitution.search import SEMANTIC_SEARCH, SearchStats, SemanticFound
@@ -69,8 +70,9 @@ class Graph:
         found = [node for node in self.written if node.id == request.id]
         if not found:
             known = next((node for node in CLINIC.nodes if node["id"] == request.id), None)
-            node = ConstitutionNode(**{**(known or {"id": request.id, "type": "task", "title": "-"}), "layer": "execution"})
-            return ConstitutionNodeFound(node=node)
+            if known is None:
+                raise NotFound("there is no such node", field="id")
+            return ConstitutionNodeFound(node=ConstitutionNode(**{**known, "layer": "execution"}))
         return ConstitutionNodeFound(node=found[-1])
 
 
@@ -105,6 +107,23 @@ async def test_an_order_becomes_a_call_with_what_its_words_state_and_is_read_bac
     assert (told["title"], told["priority"], told["effortHours"]) == ("Order oil", 4, 3.0)
     assert told["dueDate"].endswith("-12-14")
     assert stage.state.score == 1.0
+
+
+async def test_a_goal_of_more_parts_than_a_plan_has_waves_is_declined_before_anything_is_written() -> None:
+    stage, graph = clinic("; ".join(f"add a task to order oil {n}" for n in range(21)))
+    with pytest.raises(NoPlan, match="cannot be worked off: it has more than 20 waves"):
+        await stage.run()
+    assert (graph.written, "plan" in stage.told) == ([], False)
+
+
+async def test_a_change_that_is_lost_scores_at_most_0_3() -> None:
+    graph = Graph()
+    graph.lies = True
+    task = next(node for node in CLINIC.nodes if node["type"] == "task" and node.get("status", "todo") == "todo")
+    stage, _ = clinic(f'Set the due date of the task "{task["title"]}" to 4 March 2031', graph)
+    await stage.run()
+    assert stage.state.score is not None
+    assert (stage.state.score <= 0.3, stage.state.verified) == (True, None)
 
 
 async def test_what_was_not_written_though_its_tool_says_so_scores_at_most_0_3() -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from phronesis_contracts.answers import Visualization, VisualizationType
 from phronesis_contracts.tasks import (
+    MAX_BLOCKS,
     MAX_FOUND,
     Cell,
     ChartBlock,
@@ -153,6 +154,7 @@ def test_the_markdown_of_a_model_becomes_headings_texts_and_tables_without_the_t
     ]
 
 
+@example([(None, "__0__")])
 @given(st.lists(st.tuples(CELLS, CELLS), min_size=1, max_size=5))
 def test_a_reader_of_the_markdown_sees_the_cells_of_the_table_and_no_other(rows: list[tuple[Cell, Cell]]) -> None:
     [found] = shown_tables(render_blocks([TableBlock(columns=("One", "Other"), rows=tuple(rows))]))
@@ -232,3 +234,17 @@ def test_what_a_step_found_is_one_short_line_whatever_it_is(answer: dict[str, An
 
 def test_a_failed_step_found_nothing() -> None:
     assert describe_found(ToolResult(False, "it is away", code="unavailable")) == ""
+
+
+@pytest.mark.parametrize("largest", [1, 9_000])
+def test_a_report_of_too_many_blocks_still_says_what_it_lacks_and_what_it_rests_on(largest: int) -> None:
+    table = TableBlock(columns=("One",), rows=(("x" * 1_000,),) * largest)
+    blocks = (table, *(TextBlock(text=f"Part {n}.") for n in range(MAX_BLOCKS - 1)))
+    item = {"items": [{"id": "m1", "title": "A note", "kind": "note"}]}
+    made = finish_report(known(gave(item)), WrittenReport(title="T", blocks=blocks, used=("a",)), ("The work ended early.",))
+    assert len(made.blocks) <= MAX_BLOCKS
+    assert [type(block) for block in made.blocks[-2:]] == [LimitsBlock, SourcesBlock]
+
+
+def test_a_label_that_begins_with_a_number_of_two_digits_begins_no_list_of_its_own() -> None:
+    assert render_blocks([FiguresBlock(rows=(FigureRow(label="12. May", value=3),))]) == "- 12\\. May: **3**"
