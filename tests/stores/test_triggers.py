@@ -13,7 +13,7 @@ import pytest
 from phronesis_bus import Call, News
 from phronesis_contracts import BadRequest, Busy, Label, OriginKind, Principal, Role
 from phronesis_contracts.orchestrator import ChangedThing, StartingEvent, SubmitTurn, TaskOrder, turn_id
-from phronesis_contracts.tasks import MAX_RUNS_AN_HOUR, AddSchedule, ChangeSchedule, ListTasks, Schedule, Task, Trigger
+from phronesis_contracts.tasks import MAX_RUNS_AN_HOUR, AddTrigger, ChangeSchedule, ListTasks, Schedule, Task, Trigger
 from phronesis_orchestrator.tasks.schedules import PostgresSchedules
 from phronesis_orchestrator.tasks.store import PostgresTasks
 from phronesis_orchestrator.turns.store import PostgresTurns
@@ -49,7 +49,7 @@ def owner(tenant: str | None = None) -> Principal:
 
 async def added(schedules: PostgresSchedules, who: Principal, on: Trigger = NODE, **more: Any) -> Schedule:
     place = "{node}" if on.event == "node_changed" else "{file}"
-    wanted = AddSchedule(goal=f"Look at {place}", on=on, **more)
+    wanted = AddTrigger(goal=f"Look at {place}", on=on, **more)
     return await schedules.add(Call(who, "gateway", None), wanted, datetime.now(UTC))
 
 

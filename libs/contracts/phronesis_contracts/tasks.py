@@ -37,7 +37,9 @@ __all__ = [
     "TASK_GET",
     "TASK_LIST",
     "TASK_OUTCOME",
+    "TRIGGER_ADD",
     "AddSchedule",
+    "AddTrigger",
     "AnswerTask",
     "ArmEffect",
     "AskPerson",
@@ -582,14 +584,12 @@ class Trigger(Message):
 
 
 class AddSchedule(Message):
-    """A goal to work on again and again, at the times of a cron expression or whenever an event happens."""
+    """A goal to work on again and again, at the times of a cron expression."""
 
     goal: str = Field(min_length=1, max_length=MAX_GOAL, pattern=r"\S")
-    """What to find out or to do at each run. `{node}` and `{file}` in it stand for the ids that an event tells."""
-    cron: str | None = Field(default=None, min_length=9, max_length=200)
+    """What to find out or to do at each run."""
+    cron: str = Field(min_length=9, max_length=200)
     """Minute, hour, day of the month, month and day of the week, as cron reads them; runs are 5 minutes apart at least."""
-    on: Trigger | None = None
-    """The events that start runs; give them or `cron`."""
     time_zone: str = Field(default="UTC", min_length=1, max_length=64)
     """The time zone of the expression, by its IANA name: `Europe/Oslo`."""
     agent: str = Field(default=DEFAULT_AGENT, min_length=1, max_length=64)
@@ -598,11 +598,19 @@ class AddSchedule(Message):
     enabled: bool = True
     """Whether it starts runs; one that does not is paused."""
 
-    @model_validator(mode="after")
-    def _one_of_both(self) -> Self:
-        if (self.cron is None) == (self.on is None):
-            raise ValueError("give `cron` or `on`")
-        return self
+
+class AddTrigger(Message):
+    """A goal to work on whenever an event happens."""
+
+    goal: str = Field(min_length=1, max_length=MAX_GOAL, pattern=r"\S")
+    """What to find out or to do at each run. `{node}` and `{file}` in it stand for the ids that an event tells."""
+    on: Trigger
+    """The events that start runs."""
+    agent: str = Field(default=DEFAULT_AGENT, min_length=1, max_length=64)
+    budget: TaskBudget = TaskBudget()
+    """What each run may use."""
+    enabled: bool = True
+    """Whether it starts runs; one that does not is paused."""
 
 
 class ScheduleRef(Message):
@@ -678,6 +686,7 @@ class Schedules(Message):
 
 
 SCHEDULE_ADD = Rpc("orchestrator.v1.schedule.add", AddSchedule, Schedule)
+TRIGGER_ADD = Rpc("orchestrator.v1.trigger.add", AddTrigger, Schedule)
 SCHEDULE_GET = Rpc("orchestrator.v1.schedule.get", ScheduleRef, Schedule)
 SCHEDULE_LIST = Rpc("orchestrator.v1.schedule.list", ListSchedules, Schedules)
 SCHEDULE_CHANGE = Rpc("orchestrator.v1.schedule.change", ChangeSchedule, Schedule)

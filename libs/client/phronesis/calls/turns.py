@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
 
-from phronesis_contracts import TimedOut, TooLarge
+from phronesis_contracts import BadRequest, TimedOut, TooLarge
 from phronesis_contracts.approvals import (
     ActionRule,
     AnswerApproval,
@@ -26,6 +26,7 @@ from phronesis_contracts.orchestrator import Conversation, ConversationPage, Rep
 from phronesis_contracts.tasks import (
     DEFAULT_AGENT,
     AddSchedule,
+    AddTrigger,
     AnswerTask,
     ChangeSchedule,
     Schedule,
@@ -410,11 +411,16 @@ def add_schedule(
         BadRequest: the expression, the time zone or the type is invalid, runs are too close, or there are too many schedules.
         Forbidden: changed nodes are to start runs, and you may not read them.
     """
-    fields = {"goal": goal, "cron": cron, "on": on, "time_zone": time_zone, "agent": agent, "enabled": enabled}
-    order = validate_message(AddSchedule, {**fields, "budget": budget or TaskBudget()})
-    key = idempotency_key or uuid4().hex
+    if (cron is None) == (on is None):
+        raise BadRequest("give `cron` or `on`")
+    fields = {"goal": goal, "agent": agent, "enabled": enabled, "budget": budget or TaskBudget()}
+    order: AddSchedule | AddTrigger
+    if on is None:
+        order = validate_message(AddSchedule, {**fields, "cron": cron, "time_zone": time_zone})
+    else:
+        order = validate_message(AddTrigger, {**fields, "on": on})
     body = order.model_dump(mode="json", exclude_none=True)
-    return Request("POST", SCHEDULES, Schedule.model_validate, json=body, key=key)
+    return Request("POST", SCHEDULES, Schedule.model_validate, json=body, key=idempotency_key or uuid4().hex)
 
 
 def get_schedule(schedule_id: str) -> Request[Schedule]:

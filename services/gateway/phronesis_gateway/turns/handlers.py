@@ -42,7 +42,9 @@ from phronesis_contracts.tasks import (
     TASK_GET,
     TASK_LIST,
     TASK_OUTCOME,
+    TRIGGER_ADD,
     AddSchedule,
+    AddTrigger,
     AnswerTask,
     ChangeSchedule,
     ListSchedules,
@@ -606,8 +608,11 @@ def schedules_router(authenticator: Authenticator, bus: Bus) -> APIRouter:
         your key was last seen to have. Where the last one has not ended, a time starts none; events start 12 within an hour at
         most.
         """
-        wanted = AddSchedule.model_validate(schedule.model_dump())
-        made = await ask(bus, who, SCHEDULE_ADD, wanted, key=scope_idempotency_key(who, key))
+        given, scoped = schedule.model_dump(), scope_idempotency_key(who, key)
+        if schedule.on is None:
+            made = await ask(bus, who, SCHEDULE_ADD, AddSchedule.model_validate(given), key=scoped)
+        else:
+            made = await ask(bus, who, TRIGGER_ADD, AddTrigger.model_validate(given), key=scoped)
         return json_response(made, 201, {"Location": f"{SCHEDULES}/{made.schedule_id}"})
 
     @routes.get(SCHEDULES, responses=route_responses(Schedules))

@@ -49,7 +49,9 @@ from phronesis_contracts.tasks import (
     SCHEDULE_GET,
     SCHEDULE_LIST,
     SCHEDULE_REMOVE,
+    TRIGGER_ADD,
     AddSchedule,
+    AddTrigger,
     ChangeSchedule,
     ListSchedules,
     Schedule,
@@ -215,17 +217,20 @@ class PostgresSchedules:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def add(self, call: Call, wanted: AddSchedule, now: datetime) -> Schedule:
+    async def add(self, call: Call, wanted: AddSchedule | AddTrigger, now: datetime) -> Schedule:
         """Make a schedule of the caller. Raises `BadRequest`: the caller has too many."""
         who = call.who
 
         async def write(connection: Connection) -> Schedule:
             await connection.execute(_LOCK_OWNER, f"schedules/{who.tenant}/{who.user}")
-            cron = wanted.cron or ""
-            due = next_time(cron, wanted.time_zone, now) if wanted.enabled and cron else None
-            values = (wanted.agent, wanted.goal, wanted.budget.model_dump(mode="json"), cron, wanted.time_zone)
+            cron, time_zone, due, on = "", "UTC", None, None
+            if isinstance(wanted, AddTrigger):
+                on = wanted.on.model_dump(mode="json", exclude_none=True)
+            else:
+                cron, time_zone = wanted.cron, wanted.time_zone
+                due = next_time(cron, time_zone, now) if wanted.enabled else None
+            values = (wanted.agent, wanted.goal, wanted.budget.model_dump(mode="json"), cron, time_zone)
             rights = (who.model_dump(mode="json"), who.key)
-            on = wanted.on.model_dump(mode="json", exclude_none=True) if wanted.on is not None else None
             row = await connection.fetchrow(
                 _ADD, uuid4(), who.tenant, who.user, *values, *rights, wanted.enabled, due, MAX_SCHEDULES, on
             )
@@ -487,16 +492,25 @@ class ScheduleHandlers:
 
         Raises:
             BadRequest: its times or its goal cannot be taken, there is no such agent, or the caller has too many schedules.
-            Forbidden: it is an outside system that asks, or the caller may not read the nodes that are to start runs.
+            Forbidden: it is an outside system that asks.
         """
         _refuse_outsiders(call)
         now = datetime.now(UTC)
-        if request.cron is not None:
-            check_times(request.cron, request.time_zone, now)
-        if request.on is not None:
-            check_trigger(call.who, request.on, request.goal)
+        check_times(request.cron, request.time_zone, now)
         await self._check(call.who, request.goal, request.agent)
         return self._wrote(await self._schedules.add(call, request, now))
+
+    async def add_trigger(self, call: Call, request: AddTrigger) -> Schedule:
+        """Make a schedule whose runs are started by events.
+
+        Raises:
+            BadRequest: its events or its goal cannot be taken, there is no such agent, or the caller has too many schedules.
+            Forbidden: it is an outside system that asks, or the caller may not read the nodes that are to start runs.
+        """
+        _refuse_outsiders(call)
+        check_trigger(call.who, request.on, request.goal)
+        await self._check(call.who, request.goal, request.agent)
+        return self._wrote(await self._schedules.add(call, request, datetime.now(UTC)))
 
     async def get(self, call: Call, request: ScheduleRef) -> Schedule:
         return await self._schedules.get(call.who, request.schedule_id, datetime.now(UTC))
@@ -697,6 +711,7 @@ async def serve_schedules(
     """
     handlers = ScheduleHandlers(schedules, neighbours, started)
     await serve(bus, SCHEDULE_ADD, handlers.add)
+    await serve(bus, TRIGGER_ADD, handlers.add_trigger)
     await serve(bus, SCHEDULE_GET, handlers.get)
     await serve(bus, SCHEDULE_LIST, handlers.list)
     await serve(bus, SCHEDULE_CHANGE, handlers.change)

@@ -20,7 +20,7 @@ from phronesis_contracts.constitution.values import ConstitutionNode
 from phronesis_contracts.constitution.writes import ConstitutionChanged, NodeNews, Operation
 from phronesis_contracts.media import MediaKind, MediaReady
 from phronesis_contracts.orchestrator import ChangedThing, ScheduledRun, StartingEvent, SubmitTurn, TaskOrder
-from phronesis_contracts.tasks import AddSchedule, Trigger
+from phronesis_contracts.tasks import Trigger
 from phronesis_orchestrator.agents.binding import Origins
 from phronesis_orchestrator.approvals.policy import Waiting
 from phronesis_orchestrator.models.reasoner import RULES, Wish
@@ -160,12 +160,6 @@ async def test_a_deleted_node_starts_nothing() -> None:
 def test_a_trigger_whose_parts_do_not_fit_is_refused(wrong: dict[str, str]) -> None:
     with pytest.raises(ValueError, match="propert"):
         Trigger.model_validate({"event": "node_changed", **wrong})
-
-
-@pytest.mark.parametrize("times", [{}, {"cron": "0 8 * * *", "on": DONE}])
-def test_a_schedule_has_times_or_events_and_not_both(times: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="give `cron` or `on`"):
-        AddSchedule(goal="Look", **times)
 
 
 @pytest.mark.parametrize(
