@@ -11,16 +11,33 @@ from uuid import UUID, uuid4
 import pytest
 
 from phronesis_bus import Call, News
-from phronesis_contracts import BadRequest, Busy, Label, OriginKind, Principal, Role
+from phronesis_contracts import BadRequest, Busy, Label, OriginKind, Principal, Role, Unavailable
+from phronesis_contracts.constitution.lists import GET_NODE, ConstitutionNodeFound
+from phronesis_contracts.constitution.registry import Layer
+from phronesis_contracts.constitution.values import ConstitutionNode
+from phronesis_contracts.constitution.writes import ConstitutionChanged, NodeNews, Operation
+from phronesis_contracts.media import MediaKind, MediaReady
 from phronesis_contracts.orchestrator import ChangedThing, StartingEvent, SubmitTurn, TaskOrder, turn_id
-from phronesis_contracts.tasks import MAX_RUNS_AN_HOUR, AddTrigger, ChangeSchedule, ListTasks, Schedule, Task, Trigger
-from phronesis_orchestrator.tasks.schedules import PostgresSchedules
+from phronesis_contracts.tasks import (
+    MAX_RUNS_AN_HOUR,
+    AddTrigger,
+    ChangeSchedule,
+    ListSchedules,
+    ListTasks,
+    Schedule,
+    Task,
+    Trigger,
+)
+from phronesis_orchestrator.tasks.schedules import PostgresSchedules, TriggerHandlers
 from phronesis_orchestrator.tasks.store import PostgresTasks
 from phronesis_orchestrator.turns.store import PostgresTurns
 from phronesis_orchestrator.turns.turn import NewTurn
 from phronesis_postgres import EVERY_TENANT, Database
+from tests.stores.test_schedules import waits_for_a_lock
 from tests.stores.test_turns import LEASE, someone
+from tests.support.personas import Persona
 from tests.support.servers import PostgresServer
+from tests.unit.orchestrator.fakes import FakeNeighbours
 
 OPEN = 100
 NODE = Trigger(event="node_changed", type="task", property="status", value="done")
@@ -43,8 +60,31 @@ def turns(database: Database) -> PostgresTurns:
     return PostgresTurns(database)
 
 
+@pytest.fixture
+def handlers(schedules: PostgresSchedules) -> TriggerHandlers:
+    """Whoever follows the news, where every task that is asked for is there and done."""
+
+    def read(request: Any) -> ConstitutionNodeFound:
+        node = ConstitutionNode(id=request.id, type="task", layer=Layer.EXECUTION, title="Order flour", status="done")
+        return ConstitutionNodeFound(node=node)
+
+    return TriggerHandlers(schedules, FakeNeighbours(owners={GET_NODE.subject: read}), 900.0, OPEN, lambda: None)
+
+
 def owner(tenant: str | None = None) -> Principal:
     return someone(tenant, key=str(uuid4()))
+
+
+def reader_of_nodes(tenant: str | None = None) -> Principal:
+    return owner(tenant).model_copy(update=Persona.EXECUTE.rights)
+
+
+async def hear(handlers: TriggerHandlers, tenant: str, news: str = "news-1") -> None:
+    """Let it be told in a tenant that a task was done."""
+    node = NodeNews(
+        id="task-17", type="task", layer=Layer.EXECUTION, operation=Operation.UPDATE, version=2, changed=("status",)
+    )
+    await handlers.on_constitution_changed(News(tenant, news, 1), ConstitutionChanged(nodes=(node,), actor="cy"))
 
 
 async def added(schedules: PostgresSchedules, who: Principal, on: Trigger = NODE, **more: Any) -> Schedule:
@@ -247,3 +287,97 @@ async def test_times_are_never_due_for_a_trigger_and_a_removed_one_forgets_its_e
     async with database.connection(EVERY_TENANT) as connection:
         assert await connection.fetchval("SELECT count(*) FROM trigger_events") == 0
     assert not await start(schedules, who, schedule, "news-2")
+
+
+async def test_news_of_a_tenant_starts_no_run_of_another(
+    schedules: PostgresSchedules, database: Database, handlers: TriggerHandlers
+) -> None:
+    mine = reader_of_nodes()
+    # The same user and the same key in another tenant: nothing but the tenant tells them apart.
+    others = mine.model_copy(update={"tenant": owner().tenant})
+    for who in (mine, others):
+        await added(schedules, who)
+        await added(schedules, who, FILE)
+    await hear(handlers, mine.tenant)
+    await handlers.on_media_ready(
+        News(mine.tenant, "news-2", 1), MediaReady(media_id="m-1", user=mine.user, kind=MediaKind.DOCUMENT, name="a.pdf")
+    )
+    assert [sorted(task.goal for task in await runs(database, who)) for who in (mine, others)] == [
+        ["Look at m-1", "Look at task-17"],
+        [],
+    ]
+    [theirs] = [one for one in (await schedules.list(others, ListSchedules(), datetime.now(UTC))).schedules if one.on == NODE]
+    assert not await start(schedules, mine, theirs, "news-3"), "nor if its id is known"
+    assert await runs(database, others) == []
+
+
+async def test_whoever_lost_the_right_to_read_nodes_has_no_runs_of_them(
+    schedules: PostgresSchedules, turns: PostgresTurns, database: Database, handlers: TriggerHandlers
+) -> None:
+    lowered, same = reader_of_nodes(), reader_of_nodes()
+    same = same.model_copy(update={"tenant": lowered.tenant})
+    for who in (lowered, same):
+        await added(schedules, who)
+    less = lowered.model_copy(update=Persona.NOOR.rights)
+    request = SubmitTurn(idempotency_key="k", text="hello", agent="dialogue")
+    await turns.accept(NewTurn(turn_id(less.tenant, less.user, "k"), less, request, "f", 900.0, None, None), OPEN)
+    await hear(handlers, lowered.tenant)
+    assert (await runs(database, lowered), len(await runs(database, same))) == ([], 1)
+
+
+async def test_a_run_of_another_schedule_gives_no_rights_back(
+    schedules: PostgresSchedules, turns: PostgresTurns, database: Database, handlers: TriggerHandlers
+) -> None:
+    before = reader_of_nodes()
+    less = before.model_copy(update=Persona.NOOR.rights)
+    await added(schedules, less)
+    stale = await added(schedules, before, FILE)
+    assert await start(schedules, before, stale, "news-1", arrived()), "it stands for rights of before"
+    await hear(handlers, before.tenant, "news-2")
+    assert [task.goal for task in await runs(database, before)] == ["Look at m-1"]
+
+
+async def test_a_turn_that_was_erased_takes_no_rights_along(
+    schedules: PostgresSchedules, turns: PostgresTurns, database: Database, handlers: TriggerHandlers
+) -> None:
+    who = reader_of_nodes().model_copy(update={"key": None})
+    await added(schedules, who)
+    request = SubmitTurn(idempotency_key="k", text="hello", agent="dialogue")
+    await turns.accept(NewTurn(turn_id(who.tenant, who.user, "k"), who, request, "f", 900.0, None, None), OPEN)
+    async with database.transaction(EVERY_TENANT) as connection:
+        await connection.execute("UPDATE turns SET erased = true, request = '{}', principal = '{}', key_id = NULL")
+    await hear(handlers, who.tenant)
+    assert [task.goal for task in await runs(database, who)] == ["Look at task-17"]
+
+
+async def test_one_that_is_paused_or_removed_while_its_node_is_read_starts_nothing(
+    schedules: PostgresSchedules, turns: PostgresTurns, database: Database
+) -> None:
+    who = reader_of_nodes()
+    assert who.key is not None
+    paused, removed, revoked = [await added(schedules, who) for _ in range(3)]
+    there = await schedules.triggers(who.tenant, "node_changed", None, None)
+    assert len(there) == 3
+    call = Call(who, "gateway", None)
+    await schedules.change(call, ChangeSchedule(schedule_id=paused.schedule_id, enabled=False), datetime.now(UTC))
+    await schedules.remove(call, removed.schedule_id, datetime.now(UTC))
+    await turns.revoke(who.tenant, who.key)
+    for one in (paused, removed, revoked):
+        assert not await start(schedules, who, one, "news-1")
+    assert await runs(database, who) == []
+
+
+async def test_a_follower_that_dies_while_it_starts_a_run_leaves_the_event_to_the_next(
+    schedules: PostgresSchedules, database: Database
+) -> None:
+    who = owner()
+    schedule = await added(schedules, who)
+    async with database.transaction(EVERY_TENANT) as connection:
+        await connection.execute("LOCK TABLE turns IN SHARE MODE")
+        starting = asyncio.create_task(start(schedules, who, schedule, "news-1"))
+        await connection.execute("SELECT pg_terminate_backend($1)", await waits_for_a_lock(database))
+        with pytest.raises(Unavailable):
+            await starting
+    assert await runs(database, who) == []
+    assert await start(schedules, who, schedule, "news-1")
+    assert len(await runs(database, who)) == 1

@@ -486,9 +486,19 @@ def _print_schedule(schedule: Schedule) -> None:
         output.out(f"next      {', '.join(_local(time, schedule) for time in schedule.next_runs)}")
     elif not schedule.enabled:
         output.out(f"paused    {schedule.paused.detail if schedule.paused else 'until it is resumed'}")
-    output.out(f"runs      {schedule.runs}{f', {schedule.skipped} skipped' if schedule.skipped else ''}")
+    output.out(f"runs      {schedule.runs}{_skipped(schedule)}")
     if schedule.last_task:
         output.out(f"last run  {schedule.last_task}")
+
+
+def _skipped(schedule: Schedule) -> str:
+    from phronesis_contracts.tasks import MAX_RUNS_AN_HOUR
+
+    if not schedule.skipped:
+        return ""
+    if schedule.on is None:
+        return f", {schedule.skipped} skipped"
+    return f", {schedule.skipped} events left out: they start {MAX_RUNS_AN_HOUR} runs an hour at most"
 
 
 strategies_app = Commands(help="How your tasks were done whose results you accepted: list, show, edit, retire.")

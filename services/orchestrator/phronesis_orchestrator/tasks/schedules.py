@@ -165,10 +165,10 @@ FROM schedules WHERE enabled AND next_at <= now() AND coalesce(not_before <= now
 ORDER BY next_at LIMIT 1 FOR UPDATE OF schedules SKIP LOCKED
 """
 # What its owner was let in with last: by the same key, or as the same user of a provider or a program. A run of another
-# schedule is none of it: that one may stand for rights of before.
+# schedule is none of it: that one may stand for rights of before. Nor is an erased one, which says nothing any more.
 _RIGHTS = """
 SELECT principal, created_at FROM turns
-WHERE tenant = $1 AND user_id = $2 AND key_id IS NOT DISTINCT FROM $3 AND created_at > $4
+WHERE tenant = $1 AND user_id = $2 AND key_id IS NOT DISTINCT FROM $3 AND created_at > $4 AND NOT erased
     AND request -> 'task' -> 'schedule' ->> 'schedule_id' IS NULL ORDER BY created_at DESC LIMIT 1
 """
 _STARTED = """
@@ -182,7 +182,7 @@ SELECT schedules.id, on_event, coalesce(seen.principal, schedules.principal) AS 
     SELECT turns.principal FROM turns
     WHERE turns.tenant = schedules.tenant AND turns.user_id = schedules.user_id
       AND turns.key_id IS NOT DISTINCT FROM schedules.key_id AND turns.created_at > schedules.rights_at
-      AND turns.request -> 'task' -> 'schedule' ->> 'schedule_id' IS NULL
+      AND NOT turns.erased AND turns.request -> 'task' -> 'schedule' ->> 'schedule_id' IS NULL
     ORDER BY turns.created_at DESC LIMIT 1
 ) AS seen ON true
 WHERE schedules.tenant = $1 AND schedules.enabled AND on_event ->> 'event' = $2 AND ($3::text IS NULL OR schedules.user_id = $3)
