@@ -275,6 +275,29 @@ async def test_a_changed_node_starts_a_task_of_who_asked_for_it_and_what_that_ta
     await told_by(stack, colleague, "schedules", "remove", made["schedule_id"])
 
 
+@pytest.mark.verify
+async def test_events_start_twelve_runs_an_hour_and_the_command_says_how_many_were_left_out(
+    stack: RunningStack, colleague: Person
+) -> None:
+    add = ("schedules", "add", "--on", "node_changed", "--type", "note", "Count the open tasks", "--json")
+    code, out, err = await told_by(stack, colleague, *add)
+    assert code == 0, err
+    id = json.loads(out)["schedule_id"]
+    for _ in range(14):
+        answer = await colleague.tool("note.create.v1", {"id": f"note-{uuid4().hex[:6]}", "title": "The crane is old"})
+        assert answer.status_code == 200, answer.text
+
+    async def all_heard() -> bool:
+        state = (await colleague.http.get(f"/api/v1/schedules/{id}")).json()
+        return bool(state["runs"] + state["skipped"] == 14)
+
+    await eventually(all_heard)
+    assert len(await of_events(colleague)) == 12
+    code, out, _ = await told_by(stack, colleague, "schedules", "show", id)
+    assert "runs      12, 2 events left out: they start 12 runs an hour at most" in out
+    await told_by(stack, colleague, "schedules", "remove", id)
+
+
 async def test_a_file_that_arrived_starts_a_task_of_its_owner_alone(
     stack: RunningStack, everybody: Town, colleague: Person
 ) -> None:
@@ -307,6 +330,13 @@ async def test_what_starts_no_task_is_refused_by_command(
     code, _, err = await told_by(stack, colleague, "schedules", "add", "Look", *given)
     assert code != 0
     assert said in " ".join(err.split())
+
+
+@pytest.mark.parametrize("times", [{}, {"cron": "0 8 * * *", "on": {"event": "file_arrived"}}])
+async def test_a_schedule_without_times_and_events_or_with_both_is_refused(colleague: Person, times: dict[str, Any]) -> None:
+    answer = await colleague.http.post("/api/v1/schedules", json={"goal": "Look", **times}, headers={"Idempotency-Key": "k"})
+    assert answer.status_code == 400
+    assert "give `cron` or `on`" in answer.text
 
 
 async def test_a_dry_run_by_command_shows_the_calls_and_saves_nothing(stack: RunningStack, colleague: Person) -> None:

@@ -553,7 +553,7 @@ class ScheduleGiven(Given):
 
     model_config = ConfigDict(
         alias_generator=None,
-        json_schema_extra={"oneOf": [_one_alone("cron", "string", "on"), _one_alone("on", "object", "cron")]},
+        json_schema_extra={"anyOf": [_one_alone("cron", "string", "on"), _one_alone("on", "object", "cron")]},
     )
     goal: str = Field(min_length=1, max_length=MAX_GOAL, pattern=r"\S")
     """What to find out or to do at each run, up to 4,000 characters. `{node}` and `{file}` stand for the ids of an event."""
