@@ -394,6 +394,18 @@ async def test_strong_consistency_says_when_it_cannot_be_had(held: Constitution,
             await held.parts.vectors.settled(tenant)
 
 
+@pytest.mark.verify
+async def test_a_change_that_is_not_found_yet_is_told_as_such_until_it_is(held: Constitution, tenant: str) -> None:
+    held.graph.put(tenant, "goal", "a", "kind harvest")
+    held.embedder.down = True
+    async with held.running():
+        assert [await held.parts.vectors.caught_up(tenant) for _ in range(2)] == [None, None]
+        held.embedder.down = False
+        held.clock.forward(minutes=5)
+        await eventually(lambda: _is_told(held, tenant))
+        assert await ids(held, tenant, "goal kind harvest") == ["a"]
+
+
 @pytest.mark.req("O-339", "O-355", "O-359")
 async def test_what_was_taken_by_a_process_that_died_is_embedded_by_another(held: Constitution, tenant: str) -> None:
     await held.parts.following.follow(tenant, held.graph.put(tenant, "goal", "a", "kind harvest"))
@@ -426,3 +438,7 @@ async def test_strong_consistency_waits_for_what_is_embedded_and_not_in_the_inde
 
 async def _current(held: Constitution, tenant: str, id: str) -> bool:
     return await state(held, tenant, id) is EmbeddingState.CURRENT
+
+
+async def _is_told(held: Constitution, tenant: str) -> bool:
+    return await held.parts.vectors.caught_up(tenant) is not None

@@ -66,6 +66,7 @@ class ScriptedVectors:
     kept: dict[str, Vector] = field(default_factory=dict)
     topics: dict[str, str | None] = field(default_factory=dict)
     filling: frozenset[Layer] = frozenset()
+    late: bool = False
     down: bool = False
     settlings: int = 0
     asked: list[tuple[NodeFilter, int]] = field(default_factory=list)
@@ -105,9 +106,9 @@ class ScriptedVectors:
         """The first ones."""
         return list(self.kept.values())[:most], len(self.kept)
 
-    async def caught_up(self, tenant: str) -> int:
-        """There was no change."""
-        return 0
+    async def caught_up(self, tenant: str) -> int | None:
+        """There was no change, or it takes long."""
+        return None if self.late else 0
 
     async def settled(self, tenant: str) -> None:
         """At once."""

@@ -66,6 +66,17 @@ async def test_a_write_of_the_tenant_ends_what_is_kept() -> None:
     assert (found.cached, ids(found.results)) == (False, ["b", "a"])
 
 
+async def test_an_answer_that_may_lack_what_was_written_just_before_says_so_and_is_not_kept() -> None:
+    ground = Ground()
+    ground.add("a", "value", 0.9)
+    ground.vectors.late = True
+    late = [await ground.searching.semantic_search(calling(), SemanticSearch(query="x")) for _ in range(2)]
+    ground.vectors.late = False
+    after = await ground.searching.semantic_search(calling(), SemanticSearch(query="x"))
+    said = "the index is being filled with what was written just before: results may be missing"
+    assert [(one.warnings, one.cached) for one in [*late, after]] == [((said,), False), ((said,), False), ((), False)]
+
+
 async def test_an_answer_that_was_begun_before_a_write_is_not_kept() -> None:
     answers = AnswerCache(Clock())
     place = answers.place(ANN, "t", "x")

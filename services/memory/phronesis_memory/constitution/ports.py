@@ -108,12 +108,12 @@ class NodeVectors(Protocol):
         Raises `Unavailable`: the graph or the embedder does not answer in time, which is a few seconds.
         """
 
-    async def caught_up(self, tenant: str) -> int:
+    async def caught_up(self, tenant: str) -> int | None:
         """Wait a moment, if there were writes, until those that were answered before are found here (P0 to P2).
 
         Returns:
-            The number of the tenant's last change, 0 where that cannot be told. It raises nothing: what takes longer than a
-            search can wait for is found later.
+            The number of the tenant's last change; `None` where what was written just before may not be found yet, because
+            it takes longer than a search can wait. It raises nothing.
         """
 
     async def state(self, tenant: str) -> tuple[LayerState, ...]:

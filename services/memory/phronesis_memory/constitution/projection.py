@@ -185,8 +185,8 @@ class Regeneration:
 
 _SETTLE_WAIT = 5.0
 """Seconds that a search waits for what was written before it."""
-_CATCH_UP_WAIT = 1.0
-"""Seconds that a search waits which did not ask to."""
+_CATCH_UP_WAIT, _LOOK_AGAIN = 3.0, 0.2
+"""Seconds that a search waits which did not ask to, and that those wait which come after one that waited in vain."""
 _TENANTS = 5_000
 """Tenants of which it is known up to which change they were looked at."""
 _SETTLE_LOOK, _INDEX_LOOK = 0.01, 0.25
@@ -201,28 +201,32 @@ class ConstitutionVectors:
         self.nearest, self.worded, self.cosines = index.nearest, index.worded, index.cosines
         self.scan, self.sample, self.state, self.populating = index.scan, index.sample, index.state, index.populating
         self._records, self._queue, self._following = records, queue, following
-        self._caught_up: OrderedDict[str, int] = OrderedDict()
+        self._looked: OrderedDict[str, tuple[int, bool]] = OrderedDict()
+        """By tenant: the last change that was waited for, and whether it was found."""
 
-    async def caught_up(self, tenant: str) -> int:
+    async def caught_up(self, tenant: str) -> int | None:
         """The graph is asked how many changes there were; only those since this process looked last are waited for."""
         try:
             number = await self._following.count_changes(tenant)
         except ServiceError as error:
             log.warning("a search may lack what was written just now: %s", error.code)
-            return 0
-        if self._caught_up.get(tenant) == number:
+            return None
+        looked, found = self._looked.get(tenant, (-1, False))
+        if looked == number and found:
             return number
         try:
-            async with asyncio.timeout(_CATCH_UP_WAIT):
+            # One search waits for a change, and those after it look again only.
+            async with asyncio.timeout(_LOOK_AGAIN if looked == number else _CATCH_UP_WAIT):
                 await self._settle(tenant)
+            found = True
         except (ServiceError, TimeoutError) as error:
             log.info("a search may lack what was written just now: %s", getattr(error, "code", "timed_out"))
-        # Also where it took too long: one search waits for a change, and not each of those after it.
-        self._caught_up[tenant] = number
-        self._caught_up.move_to_end(tenant)
-        if len(self._caught_up) > _TENANTS:
-            self._caught_up.popitem(last=False)
-        return number
+            found = False
+        self._looked[tenant] = (number, found)
+        self._looked.move_to_end(tenant)
+        if len(self._looked) > _TENANTS:
+            self._looked.popitem(last=False)
+        return number if found else None
 
     async def settled(self, tenant: str) -> None:
         """The graph is asked what changed: its news may still be on the way."""

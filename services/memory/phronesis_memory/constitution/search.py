@@ -265,7 +265,7 @@ class NodeSearch:
         self._hybrid = HybridFinder(meaning)
         self._supports = SupportFinder(meaning)
 
-    async def caught_up(self, tenant: str) -> int:
+    async def caught_up(self, tenant: str) -> int | None:
         """Wait a moment for writes that were answered before; the number of the last one (`NodeVectors.caught_up`)."""
         return await self._meaning.vectors.caught_up(tenant)
 

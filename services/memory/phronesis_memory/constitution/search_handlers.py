@@ -49,6 +49,7 @@ Request = TypeVar(
     "Request", search.SemanticSearch, search.HybridSearch, search.InsightSearch, search.PrecedentSearch, search.GoalSearch
 )
 Found = TypeVar("Found", search.SemanticFound, search.HybridFound, search.SupportedFound, search.GoalFound)
+_LATE = f"{INDEX_FILLING} with what was written just before: results may be missing"
 _TRIES, _PAUSE = 4, 0.5
 """How often, and after how many seconds, a rated retrieval is looked for that another copy of the service has yet to log."""
 
@@ -157,15 +158,19 @@ class SearchHandlers:
         find: Callable[[Principal, Request], Awaitable[Found]],
         shipped: bool,
     ) -> Found:
-        strong = getattr(completed, "consistency", "") == "strong"
+        if getattr(completed, "consistency", "") == "strong":
+            return await find(who, completed)
         # What is kept holds until the next change, of which the news may still be on its way.
-        number = 0 if strong else await self._finding.caught_up(who.tenant)
+        number = await self._finding.caught_up(who.tenant)
+        if number is None:
+            anew: Found = await find(who, completed)
+            return _with_fields(anew, warnings=(*_results_of(anew).warnings, _LATE))
         place = self._answers.place(who, tool, f"{number} {shipped} {completed.model_dump_json()}")
-        kept: Found | None = None if strong else self._answers.find(place)
+        kept: Found | None = self._answers.find(place)
         if kept is not None:
             return kept
         found = await find(who, completed)
-        if not strong and not _is_incomplete(found):
+        if not _is_incomplete(found):
             self._answers.keep(place, _with_fields(found, cached=True))
         return found
 
