@@ -14,6 +14,7 @@ import pypdfium2
 import pytest
 
 from phronesis_local import postgres
+from tests.support.bus import eventually
 from tests.support.holding import held
 from tests.support.people import Person, Town
 from tests.support.stack import RunningStack
@@ -228,6 +229,114 @@ async def test_a_schedule_is_made_paused_resumed_and_removed_by_command(stack: R
     assert (code != 0, "5 minutes apart" in err) == (True, True)
     code, _, _ = await told_by(stack, colleague, "schedules", "remove", id)
     assert (code, json.loads((await told_by(stack, colleague, "schedules", "list", "--json"))[1])) == (0, {"schedules": []})
+
+
+async def started_by(person: Person, id: str) -> dict[str, Any]:
+    """The task that the event of a node or a file has started, once it has ended."""
+    found: list[dict[str, Any]] = []
+
+    async def begun() -> bool:
+        found[:] = [
+            one for one in await of_events(person) if id in [thing["id"] for thing in one["schedule"]["event"]["things"]]
+        ]
+        return bool(found)
+
+    await eventually(begun)
+    [task] = found
+    return await ended(person, task["task_id"])
+
+
+async def of_events(person: Person) -> list[dict[str, Any]]:
+    """The tasks of a person that events have started."""
+    tasks = (await person.http.get(TASKS, params={"limit": 100})).json()["tasks"]
+    return [one for one in tasks if (one.get("schedule") or {}).get("event")]
+
+
+async def test_a_changed_node_starts_a_task_of_who_asked_for_it_and_what_that_task_changes_starts_none(
+    stack: RunningStack, colleague: Person
+) -> None:
+    add = ("schedules", "add", "--on", "node_changed", "--type", "task", "--property", "title")
+    code, out, err = await told_by(stack, colleague, *add, "Add a task to look after {node}", "--json")
+    assert code == 0, err
+    made = json.loads(out)
+    assert (made["cron"], made["on"]["type"], made["next_runs"]) == ("", "task", [])
+    nodes = [f"crane-{uuid4().hex[:6]}" for _ in range(2)]
+    for id in nodes:
+        answer = await colleague.tool("task.create.v1", {"id": id, "title": "Grease the crane"})
+        assert answer.status_code == 200, answer.text
+        found = await started_by(colleague, id)
+        assert (found["status"], found["goal"]) == ("completed", f"Add a task to look after {id}")
+        assert [effect["tool"] for effect in found["progress"]["effects"]][:1] == ["task.create.v1"]
+    # The news of what the first run wrote came before that of the second node.
+    titles = [thing["title"] for one in await of_events(colleague) for thing in one["schedule"]["event"]["things"]]
+    assert [title for title in titles if title.startswith("Look after")] == []
+    code, out, _ = await told_by(stack, colleague, "schedules", "show", made["schedule_id"])
+    assert "event     node_changed task title" in out
+    await told_by(stack, colleague, "schedules", "remove", made["schedule_id"])
+
+
+@pytest.mark.verify
+async def test_events_start_twelve_runs_an_hour_and_the_command_says_how_many_were_left_out(
+    stack: RunningStack, colleague: Person
+) -> None:
+    add = ("schedules", "add", "--on", "node_changed", "--type", "note", "Count the open tasks", "--json")
+    code, out, err = await told_by(stack, colleague, *add)
+    assert code == 0, err
+    id = json.loads(out)["schedule_id"]
+    for _ in range(14):
+        answer = await colleague.tool("note.create.v1", {"id": f"note-{uuid4().hex[:6]}", "title": "The crane is old"})
+        assert answer.status_code == 200, answer.text
+
+    async def all_heard() -> bool:
+        state = (await colleague.http.get(f"/api/v1/schedules/{id}")).json()
+        return bool(state["runs"] + state["skipped"] == 14)
+
+    await eventually(all_heard)
+    assert len(await of_events(colleague)) == 12
+    code, out, _ = await told_by(stack, colleague, "schedules", "show", id)
+    assert "runs      12, 2 events left out: they start 12 runs an hour at most" in out
+    await told_by(stack, colleague, "schedules", "remove", id)
+
+
+async def test_a_file_that_arrived_starts_a_task_of_its_owner_alone(
+    stack: RunningStack, everybody: Town, colleague: Person
+) -> None:
+    other = await everybody.someone(tenant=colleague.tenant, role="maestro")
+    for person in (colleague, other):
+        add = ("schedules", "add", "--on", "file_arrived", "--type", "document", "List the open tasks, and see {file}")
+        code, _, err = await told_by(stack, person, *add, "--json")
+        assert code == 0, err
+    file = await colleague.uploaded("rent.txt", b"The rent of the shop is due on the first of May.", "text/plain")
+    found = await started_by(colleague, file)
+    assert found["goal"] == f"List the open tasks, and see {file}"
+    [thing] = found["schedule"]["event"]["things"]
+    assert (thing["title"], found["schedule"]["event"]["label"]["kind"]) == ("rent.txt", "document")
+    assert await of_events(other) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ((), "give the times or the event"),
+        (("--at", "0 8 * * *", "--on", "file_arrived"), "give the times or the event"),
+        (("--at", "0 8 * * *", "--type", "task"), "it belongs to an event"),
+        (("--on", "file_arrived", "--property", "status"), "only nodes have properties"),
+        (("--on", "node_changed", "--type", "tsk"), "there is no such type"),
+    ],
+)
+async def test_what_starts_no_task_is_refused_by_command(
+    stack: RunningStack, colleague: Person, given: tuple[str, ...], said: str
+) -> None:
+    code, _, err = await told_by(stack, colleague, "schedules", "add", "Look", *given)
+    assert code != 0
+    assert said in " ".join(err.split())
+
+
+@pytest.mark.parametrize("times", [{}, {"cron": "0 8 * * *", "on": {"event": "file_arrived"}}])
+async def test_a_schedule_without_times_and_events_or_with_both_is_refused(colleague: Person, times: dict[str, Any]) -> None:
+    answer = await colleague.http.post("/api/v1/schedules", json={"goal": "Look", **times}, headers={"Idempotency-Key": "k"})
+    assert answer.status_code == 400
+    assert "give `cron` or `on`" in answer.text
 
 
 async def test_a_dry_run_by_command_shows_the_calls_and_saves_nothing(stack: RunningStack, colleague: Person) -> None:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from uuid import UUID
 
 import pytest
 
-from phronesis_bus import Bus
-from phronesis_contracts import Nothing, Principal
+from phronesis_bus import Bus, News
+from phronesis_contracts import Label, Nothing, OriginKind, Principal
 from phronesis_contracts.deletions import Aged, DropAged
-from phronesis_contracts.orchestrator import TURN_ENDED
+from phronesis_contracts.orchestrator import TURN_ENDED, ChangedThing, StartingEvent
+from phronesis_contracts.tasks import AddTrigger, Trigger
 from phronesis_orchestrator.conversations.handlers import Erasing
+from phronesis_orchestrator.tasks.schedules import PostgresSchedules
 from phronesis_orchestrator.turns.store import PostgresJournal, PostgresTurns
 from phronesis_orchestrator.turns.turn import LostClaim
 from phronesis_postgres import EVERY_TENANT, Database
@@ -126,3 +129,22 @@ async def test_conversations_end_once_they_have_rested_for_long_and_not_while_so
     async with database.connection(EVERY_TENANT) as connection:
         left = {str(row["id"]) for row in await connection.fetch("SELECT id FROM conversations")}
     assert left == {new_one, theirs, running}
+
+
+async def test_an_event_starts_nothing_for_a_user_who_was_erased(database: Database, erasing: Erasing) -> None:
+    schedules, ann = PostgresSchedules(database), someone()
+    wanted = AddTrigger(goal="Look at {node}", on=Trigger(event="node_changed"))
+    schedule = await schedules.add(calling(ann), wanted, datetime.now(UTC))
+    thing = ChangedThing(id="task-17", title="Order flour")
+    event = StartingEvent(
+        event="node_changed", things=(thing,), type="task", label=Label(kind=OriginKind.TOOL, id="node.get.v1")
+    )
+    start = partial(schedules.start_on, id=UUID(schedule.schedule_id), event=event, expiry=900.0, open_turns=10)
+    assert await start(News(ann.tenant, "news-1", 1))
+    while not (await erasing.erase(calling(ann), Nothing())).done:
+        pass
+    assert await schedules.triggers(ann.tenant, "node_changed", None, None) == ()
+    assert not await start(News(ann.tenant, "news-2", 1))
+    async with database.connection(EVERY_TENANT) as connection:
+        assert await connection.fetchval("SELECT count(*) FROM trigger_events WHERE tenant = $1", ann.tenant) == 0
+        assert await connection.fetchval("SELECT count(*) FROM turns WHERE tenant = $1", ann.tenant) == 0

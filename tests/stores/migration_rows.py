@@ -274,6 +274,12 @@ ROWS: dict[str, dict[str, str]] = {
             "INSERT INTO task_waits (id, tenant, user_id, turn_id, step, kind, due_at) "
             f"VALUES ({_id(9)}, 'acme', 'ann', {_id(1)}, 'task.step.wait', 'date', now());"
         ),
+        "0017-triggers": (
+            "INSERT INTO schedules (id, tenant, user_id, agent, goal, budget, cron, time_zone, principal, enabled, on_event) "
+            f"VALUES ({_id(10)}, 'acme', 'ann', 'nova', 'Look at {{node}}', '{{}}', '', 'UTC', '{{}}', true, "
+            '\'{"event": "node_changed"}\');'
+            f"INSERT INTO trigger_events (tenant, schedule_id, event_id) VALUES ('acme', {_id(10)}, 'news-1');"
+        ),
     },
 }
 """By service and migration, in their order."""
@@ -282,6 +288,7 @@ _OF_BOB = f"conversation_id = {_id(2)}"
 REMOVED_BY_GOING_BACK: dict[str, dict[str, str]] = {
     "0002-bus-keys": {"keys": "bus"},
     "0015-memories": {"items": "kind = 'message'"},
+    "0017-triggers": {"schedules": "on_event IS NOT NULL"},
     "0002-deletions": {
         "conversations": f"id = {_id(2)}",
         "turns": _OF_BOB,

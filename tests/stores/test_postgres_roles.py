@@ -36,6 +36,7 @@ ONCE_FOR_ALL = {
     "gateway.erasures_pkey": "an id, random",
     "orchestrator.approval_grants_pkey": "an id, random",
     "orchestrator.schedules_pkey": "an id, random",
+    "orchestrator.trigger_events_pkey": "a schedule's id",
     "orchestrator.task_waits_pkey": "made of a turn's id",
     "orchestrator.task_waits_pending": "a turn's id",
     "orchestrator.task_waits_turn_id_step_key": "a turn's id",

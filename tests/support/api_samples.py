@@ -171,6 +171,7 @@ def taught() -> World:
     schemathesis.openapi.format("cursor", st.just(CURSOR))
     schemathesis.openapi.format("agent", st.just("dialogue"))
     schemathesis.openapi.format("cron", st.just("0 8 * * 1"))
+    schemathesis.openapi.format("node-type", st.just("task"))
     schemathesis.openapi.format("time-zone", st.just("Europe/Oslo"))
     schemathesis.openapi.format("analyst", st.just("noor"))
     schemathesis.openapi.format("packaged-agent", st.just("nova"))

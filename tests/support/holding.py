@@ -1,4 +1,4 @@
-"""A task that stands still in the middle of a wave: the journal takes one step's row once the test lets it."""
+"""Work that stands still in the middle: the journal, or another table, takes one row once the test lets it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _HOLD = f"""
 CREATE OR REPLACE FUNCTION orchestrator.held_by_a_test() RETURNS trigger LANGUAGE plpgsql AS
 $$ BEGIN PERFORM pg_advisory_xact_lock_shared({_LOCK}); RETURN NEW; END $$;
 GRANT EXECUTE ON FUNCTION orchestrator.held_by_a_test() TO PUBLIC;
-CREATE TRIGGER held_by_a_test BEFORE INSERT OR UPDATE ON orchestrator.journal
-FOR EACH ROW WHEN (NEW.step = '%s') EXECUTE FUNCTION orchestrator.held_by_a_test();
+CREATE TRIGGER held_by_a_test BEFORE INSERT OR UPDATE ON orchestrator.{{table}}
+FOR EACH ROW WHEN (NEW.{{column}}::text = '{{value}}') EXECUTE FUNCTION orchestrator.held_by_a_test();
 """
 _WAITS = "SELECT EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objid = $1 AND NOT granted)"
 
@@ -47,23 +47,25 @@ class Hold:
 
 
 @asynccontextmanager
-async def held(dsn: str, step: str) -> AsyncIterator[Hold]:
-    """Hold every task at one step of its journal, until released or the block ends.
+async def held(dsn: str, value: str, table: str = "journal", column: str = "step") -> AsyncIterator[Hold]:
+    """Hold every task at one step of its journal, or whoever writes such a row, until released or the block ends.
 
     Args:
         dsn: of the database, as its owner.
-        step: the journal's name of the step.
+        value: the journal's name of the step, or what the row has in its column.
+        table: of the orchestrator.
+        column: of the table.
     """
     connection = await asyncpg.connect(dsn)
     try:
         await connection.execute("SELECT pg_advisory_lock($1)", _LOCK)
-        await connection.execute(_HOLD % step)
+        await connection.execute(_HOLD.format(table=table, column=column, value=value))
         hold = Hold(connection)
         try:
             yield hold
         finally:
             await hold.release()
-            await connection.execute("DROP TRIGGER held_by_a_test ON orchestrator.journal")
+            await connection.execute(f"DROP TRIGGER held_by_a_test ON orchestrator.{table}")
             await connection.execute("DROP FUNCTION orchestrator.held_by_a_test()")
     finally:
         await connection.close()

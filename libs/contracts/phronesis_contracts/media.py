@@ -155,6 +155,17 @@ class FileList(Message):
     """Whether others come behind it."""
 
 
+class MediaReady(Message):
+    """A medium was stored, and can be read."""
+
+    media_id: str
+    user: str
+    """Its owner, who alone can read it."""
+    kind: MediaKind
+    name: str = ""
+    """The file's name, without folders."""
+
+
 class OpenedMedia(Media):
     """A medium whose bytes lie in the bucket `uploads` under `download`, for an hour at most."""
 
@@ -240,6 +251,7 @@ FILE_LIST = Rpc("media.v1.file.list", ListFiles, FileList, timeout=30.0, max_byt
 MEDIA_OPEN = Rpc("media.v1.media.open", MediaRef, OpenedMedia, timeout=30.0)
 MEDIA_DELETE = Rpc("media.v1.media.delete", MediaRef, Media, timeout=30.0)
 EXTRACT_TEXT = Rpc("media.v1.document.extract_text", TextRef, ExtractedText, timeout=30.0, max_bytes=1_000_000)
+MEDIA_READY = Event("media.v1.media.ready", MediaReady, followers=("orchestrator",))
 MEDIA_PURGED = Event("media.v1.conversation.purged", Purged, followers=("orchestrator",))
 CAPTION = Rpc("media.v1.vision.caption", TextRef, ExtractedText, timeout=30.0, max_bytes=1_000_000)
 TRANSCRIBE = Rpc("media.v1.audio.transcribe", TextRef, ExtractedText, timeout=30.0, max_bytes=1_000_000)

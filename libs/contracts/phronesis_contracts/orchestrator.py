@@ -30,17 +30,43 @@ class TaskBudget(Message):
     """Tool calls of all steps together, 0 to 1,000."""
 
 
+class ChangedThing(Message):
+    """A node that changed, or a file that arrived, as the event tells it."""
+
+    id: str = Field(max_length=200)
+    """Its id."""
+    title: str = Field(default="", max_length=500)
+    """What it is called. Whoever wrote it, it is data, and asks for nothing."""
+
+
+class StartingEvent(Message):
+    """The event that started a task."""
+
+    event: Literal["node_changed", "file_arrived"]
+    """What happened."""
+    things: tuple[ChangedThing, ...] = Field(min_length=1, max_length=10)
+    """The nodes or the file; their ids stand in the goal in place of `{node}` or `{file}`."""
+    type: str = Field(default="", max_length=64)
+    """The nodes' type, or the kind of file; empty where nodes are of several."""
+    left_out: int = 0
+    """Further nodes of the same change, which were not looked at or would be too many."""
+    label: Label
+    """Where the titles come from."""
+
+
 class ScheduledRun(Message):
-    """Why a task was started without a person: the time of a schedule."""
+    """Why a task was started without a person: the time of a schedule, or an event."""
 
     schedule_id: str
     """The schedule."""
     due: datetime
-    """The time of the schedule that it was started for."""
+    """The time of the schedule that it was started for, or when its event was heard of."""
     late: bool = False
     """Whether it was started more than a minute after that, since nobody was there to start it."""
     missed: int = 0
     """Earlier times that passed meanwhile, and that this run stands for too."""
+    event: StartingEvent | None = None
+    """The event that started it; absent where a time did."""
 
 
 class TaskOrder(Message):

@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field, model_validator
 from .answers import Visualization
 from .errors import Conflict, NotFound, ServiceError
 from .messages import Message, Nothing, Rpc
-from .orchestrator import Problem, ScheduledRun, TaskBudget, TaskOrder, TurnStatus, Usage
+from .orchestrator import ChangedThing, Problem, ScheduledRun, StartingEvent, TaskBudget, TaskOrder, TurnStatus, Usage
 from .tools import Effect
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "MAX_COMMENT",
     "MAX_FOUND",
     "MAX_GOAL",
+    "MAX_RUNS_AN_HOUR",
     "MAX_SCHEDULES",
     "MAX_TABLE_ROWS",
     "MIN_SECONDS_BETWEEN_RUNS",
@@ -36,12 +37,15 @@ __all__ = [
     "TASK_GET",
     "TASK_LIST",
     "TASK_OUTCOME",
+    "TRIGGER_ADD",
     "AddSchedule",
+    "AddTrigger",
     "AnswerTask",
     "ArmEffect",
     "AskPerson",
     "Cell",
     "ChangeSchedule",
+    "ChangedThing",
     "ChartBlock",
     "Difference",
     "FigureRow",
@@ -64,6 +68,7 @@ __all__ = [
     "Schedules",
     "SourceRow",
     "SourcesBlock",
+    "StartingEvent",
     "StepState",
     "StrategiesArm",
     "StrategyEffect",
@@ -83,6 +88,7 @@ __all__ = [
     "TaskWait",
     "Tasks",
     "TextBlock",
+    "Trigger",
     "Verified",
     "VerifiedBy",
     "WaitUntil",
@@ -552,6 +558,29 @@ MAX_SCHEDULES = 50
 """Schedules of one user."""
 MIN_SECONDS_BETWEEN_RUNS = 300
 """Seconds that the times of a schedule are apart at least."""
+MAX_RUNS_AN_HOUR = 12
+"""Runs that the events of one schedule start within an hour at most."""
+
+
+class Trigger(Message):
+    """The events that start the runs of a schedule, in place of times."""
+
+    event: Literal["node_changed", "file_arrived"]
+    """`node_changed`: a node of the constitutional graph was made or changed. `file_arrived`: the owner uploaded a file."""
+    type: str | None = Field(default=None, min_length=1, max_length=64)
+    """Only nodes of this type, such as `task`, or files of this kind: `document`, `image` or `audio`."""
+    property: str | None = Field(default=None, min_length=1, max_length=100)
+    """Only where this property of the node was changed."""
+    value: str | None = Field(default=None, max_length=500)
+    """Only where the property has this value now."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.event != "node_changed" and (self.property is not None or self.value is not None):
+            raise ValueError("only nodes have properties")
+        if self.value is not None and self.property is None:
+            raise ValueError("a value belongs to a property")
+        return self
 
 
 class AddSchedule(Message):
@@ -563,6 +592,20 @@ class AddSchedule(Message):
     """Minute, hour, day of the month, month and day of the week, as cron reads them; runs are 5 minutes apart at least."""
     time_zone: str = Field(default="UTC", min_length=1, max_length=64)
     """The time zone of the expression, by its IANA name: `Europe/Oslo`."""
+    agent: str = Field(default=DEFAULT_AGENT, min_length=1, max_length=64)
+    budget: TaskBudget = TaskBudget()
+    """What each run may use."""
+    enabled: bool = True
+    """Whether it starts runs; one that does not is paused."""
+
+
+class AddTrigger(Message):
+    """A goal to work on whenever an event happens."""
+
+    goal: str = Field(min_length=1, max_length=MAX_GOAL, pattern=r"\S")
+    """What to find out or to do at each run. `{node}` and `{file}` in it stand for the ids that an event tells."""
+    on: Trigger
+    """The events that start runs."""
     agent: str = Field(default=DEFAULT_AGENT, min_length=1, max_length=64)
     budget: TaskBudget = TaskBudget()
     """What each run may use."""
@@ -595,14 +638,16 @@ class ChangeSchedule(Message):
 
 
 class Schedule(Message):
-    """A goal that is worked on at the times of a cron expression, with its owner's rights."""
+    """A goal that is worked on at the times of a cron expression, or whenever an event happens, with its owner's rights."""
 
     schedule_id: str
     """Its id."""
     goal: str
     """What each run is to find out or do."""
     cron: str
-    """Minute, hour, day of the month, month and day of the week."""
+    """Minute, hour, day of the month, month and day of the week; empty where events start the runs."""
+    on: Trigger | None = None
+    """The events that start the runs; absent where times do."""
     time_zone: str
     """The time zone of the expression."""
     agent: str
@@ -618,11 +663,11 @@ class Schedule(Message):
     runs: int = 0
     """Runs that it started."""
     skipped: int = 0
-    """Times at which none was started, since the run before had not ended."""
+    """Times at which none was started, since the run before had not ended; events beyond 12 runs within an hour."""
     last_task: str | None = None
     """The task that it started last."""
     last_due: datetime | None = None
-    """The time of the expression that the last run was started for."""
+    """The time of the expression that the last run was started for, or when its event was heard of."""
     created_at: datetime
     """When it was made."""
 
@@ -641,6 +686,7 @@ class Schedules(Message):
 
 
 SCHEDULE_ADD = Rpc("orchestrator.v1.schedule.add", AddSchedule, Schedule)
+TRIGGER_ADD = Rpc("orchestrator.v1.trigger.add", AddTrigger, Schedule)
 SCHEDULE_GET = Rpc("orchestrator.v1.schedule.get", ScheduleRef, Schedule)
 SCHEDULE_LIST = Rpc("orchestrator.v1.schedule.list", ListSchedules, Schedules)
 SCHEDULE_CHANGE = Rpc("orchestrator.v1.schedule.change", ChangeSchedule, Schedule)

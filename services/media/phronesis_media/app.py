@@ -27,8 +27,11 @@ async def build(bus: Bus, reader: Reader, web: Web, resolver: DestinationResolve
     async def report(tenant: str, purged: Purged) -> None:
         await announce(bus, tenant, contract.MEDIA_PURGED, purged, id=f"{purged.deletion_id}.{purged.part}")
 
+    async def ready(tenant: str, medium: contract.MediaReady) -> None:
+        await announce(bus, tenant, contract.MEDIA_READY, medium, id=medium.media_id)
+
     store = MediaStore(Blobs(bus, MEDIA))
-    handlers = MediaHandlers(Blobs(bus, contract.UPLOADS), store, reader, web, audit)
+    handlers = MediaHandlers(Blobs(bus, contract.UPLOADS), store, reader, web, audit, ready)
     # Each of these may hold a whole file in memory, so few run at once.
     await serve(bus, contract.ACCEPT_UPLOAD, handlers.accept, workers=4)
     await serve(bus, contract.FETCH, handlers.fetch, workers=4)

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from phronesis import Client
+from phronesis.calls.turns import add_schedule
 from phronesis.cli import run, tasks
 from phronesis.models import TurnEvent
-from phronesis_contracts.tasks import TaskNotEnded
+from phronesis_contracts import BadRequest
+from phronesis_contracts.tasks import TaskNotEnded, Trigger
 from tests.support.fake_gateway import KEY, FakeGateway
 
 PDF = b"%PDF-1.7 \xff\x00\r\n"
@@ -94,3 +96,21 @@ def test_a_step_is_told_with_what_it_found_or_why_it_found_nothing(detail: dict[
 def test_a_plan_is_told_step_by_step() -> None:
     data = {"phase": "plan", "detail": {"waves": 2, "steps": ["1. Read", "2. Count"]}}
     assert tasks._line(TurnEvent(id="1", kind="phase", data=data)) == "plan: 2 steps in 2 waves\n  1. Read\n  2. Count"
+
+
+@pytest.mark.parametrize("times", [{}, {"cron": "0 8 * * *", "on": Trigger(event="file_arrived")}])
+def test_a_schedule_has_times_or_events_and_not_both(client: Client, times: dict[str, Any]) -> None:
+    with pytest.raises(BadRequest, match="give `cron` or `on`"):
+        client.schedules.add("Look", **times)
+
+
+def test_a_schedule_of_events_is_sent_without_times() -> None:
+    on = Trigger(event="node_changed", property="status")
+    body = add_schedule("Look at {node}", on=on, enabled=False).json
+    assert body == {
+        "goal": "Look at {node}",
+        "on": {"event": "node_changed", "property": "status"},
+        "agent": "nova",
+        "budget": {"seconds": 900.0, "tool_calls": 100},
+        "enabled": False,
+    }

@@ -11,7 +11,7 @@ import pytest
 
 from phronesis_bus import Call
 from phronesis_contracts import BadRequest, NotFound, Principal, ServiceError, TimedOut, TooLarge, Unavailable, UnsupportedMedia
-from phronesis_contracts.media import MAX_UPLOAD, AcceptUpload, FetchUrl, Media, MediaKind, MediaRef, TextRef
+from phronesis_contracts.media import MAX_UPLOAD, AcceptUpload, FetchUrl, Media, MediaKind, MediaReady, MediaRef, TextRef
 from phronesis_media.media import Fetched, Reading
 from phronesis_media.uploads.handlers import MediaHandlers
 from phronesis_media.uploads.store import MediaStore
@@ -69,10 +69,15 @@ class Service:
         self.uploads, self.media = MemoryBucket(), MemoryBucket()
         self.reader = reader or CountingReader()
         self.audited: list[tuple[str, str, dict[str, Any]]] = []
-        self.handlers = MediaHandlers(self.uploads, MediaStore(self.media), self.reader, OnePage(), self.audit)
+        self.told: list[tuple[str, MediaReady]] = []
+        self.handlers = MediaHandlers(self.uploads, MediaStore(self.media), self.reader, OnePage(), self.audit, self.tell)
 
     async def audit(self, who: Principal, action: str, arguments: dict[str, Any]) -> None:
         self.audited.append((who.user, action, arguments))
+
+    async def tell(self, tenant: str, medium: MediaReady) -> None:
+        assert self.media.objects, "it is told of what is stored"
+        self.told.append((tenant, medium))
 
     async def accept(self, data: bytes = TEXT, name: str = "note.txt", claim: str | None = None, who: Call = CALL) -> Media:
         upload = uuid4().hex
@@ -264,3 +269,12 @@ async def test_the_kind_of_a_medium_alone_decides_which_tool_reads_it(data: byte
         with pytest.raises(BadRequest, match=f"this medium is read by {tool}") as refused:
             await other(CALL, TextRef(media_id=media.id))
         assert refused.value.field == "media_id"
+
+
+async def test_a_stored_file_is_told_of_with_its_owner_and_a_refused_one_is_not() -> None:
+    service = Service()
+    media = await service.accept(name="note.txt")
+    assert service.told == [("acme", MediaReady(media_id=media.id, user="ann", kind=MediaKind.DOCUMENT, name="note.txt"))]
+    with pytest.raises(BadRequest):
+        await service.accept(b"\x00\x01\x02", name="x.bin")
+    assert len(service.told) == 1

@@ -9,7 +9,7 @@ import pytest
 from phronesis_bus import Call, News
 from phronesis_contracts import NotFound, Principal
 from phronesis_contracts.deletions import ConversationDeleted, Purged
-from phronesis_contracts.media import AcceptUpload, MediaRef, TextRef
+from phronesis_contracts.media import AcceptUpload, MediaReady, MediaRef, TextRef
 from phronesis_media.media import Reading
 from phronesis_media.uploads.handlers import MediaHandlers, RemovalHandlers
 from phronesis_media.uploads.store import MediaStore
@@ -26,7 +26,7 @@ class Service:
         self.uploads, self.media, self.reader = MemoryBucket(), MemoryBucket(), CountingReader()
         self.reports: list[tuple[str, Purged]] = []
         shelf = MediaStore(self.media)
-        self.handlers = MediaHandlers(self.uploads, shelf, self.reader, OnePage(), _silent)
+        self.handlers = MediaHandlers(self.uploads, shelf, self.reader, OnePage(), _silent, _untold)
         self.removal = RemovalHandlers(shelf, self._report)
 
     async def _report(self, tenant: str, purged: Purged) -> None:
@@ -47,6 +47,10 @@ class Service:
 
 
 async def _silent(who: Principal, action: str, arguments: dict[str, object]) -> None:
+    return None
+
+
+async def _untold(tenant: str, medium: MediaReady) -> None:
     return None
 
 

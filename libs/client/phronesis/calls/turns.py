@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
 
-from phronesis_contracts import TimedOut, TooLarge
+from phronesis_contracts import BadRequest, TimedOut, TooLarge
 from phronesis_contracts.approvals import (
     ActionRule,
     AnswerApproval,
@@ -26,12 +26,14 @@ from phronesis_contracts.orchestrator import Conversation, ConversationPage, Rep
 from phronesis_contracts.tasks import (
     DEFAULT_AGENT,
     AddSchedule,
+    AddTrigger,
     AnswerTask,
     ChangeSchedule,
     Schedule,
     StrategyEffect,
     SubmitTask,
     Task,
+    Trigger,
 )
 
 from ..models import Accepted, Trace
@@ -385,31 +387,40 @@ SCHEDULES = "/api/v1/schedules"
 
 def add_schedule(
     goal: str,
-    cron: str,
+    cron: str | None = None,
     time_zone: str = "UTC",
     agent: str = DEFAULT_AGENT,
     budget: TaskBudget | None = None,
     enabled: bool = True,
     idempotency_key: str | None = None,
+    on: Trigger | None = None,
 ) -> Request[Schedule]:
-    """Let a task be started at the times of a cron expression.
+    """Let a task be started at the times of a cron expression, or whenever an event happens.
 
     Args:
-        goal: what each run is to do.
+        goal: what each run is to do; `{node}` and `{file}` in it stand for the ids of an event.
         cron: minute, hour, day of the month, month and day of the week; runs are 5 minutes apart at least.
         time_zone: the IANA name of the time zone that the expression is meant in.
         agent: whose tools and texts the runs have.
         budget: what each run may use; 15 minutes and 100 tool calls where nothing is stated.
         enabled: whether it starts runs from now on.
         idempotency_key: the same key with the same schedule is the same schedule; one is made when absent.
+        on: the events that start runs, at most 12 within an hour; give them or `cron`.
 
     Raises:
-        BadRequest: the expression or the time zone is invalid, runs are too close, or there are too many schedules.
+        BadRequest: the expression, the time zone or the type is invalid, runs are too close, or there are too many schedules.
+        Forbidden: changed nodes are to start runs, and you may not read them.
     """
-    fields = {"goal": goal, "cron": cron, "time_zone": time_zone, "agent": agent, "enabled": enabled}
-    order = validate_message(AddSchedule, {**fields, "budget": budget or TaskBudget()})
-    key = idempotency_key or uuid4().hex
-    return Request("POST", SCHEDULES, Schedule.model_validate, json=order.model_dump(mode="json"), key=key)
+    if (cron is None) == (on is None):
+        raise BadRequest("give `cron` or `on`")
+    fields = {"goal": goal, "agent": agent, "enabled": enabled, "budget": budget or TaskBudget()}
+    order: AddSchedule | AddTrigger
+    if on is None:
+        order = validate_message(AddSchedule, {**fields, "cron": cron, "time_zone": time_zone})
+    else:
+        order = validate_message(AddTrigger, {**fields, "on": on})
+    body = order.model_dump(mode="json", exclude_none=True)
+    return Request("POST", SCHEDULES, Schedule.model_validate, json=body, key=idempotency_key or uuid4().hex)
 
 
 def get_schedule(schedule_id: str) -> Request[Schedule]:

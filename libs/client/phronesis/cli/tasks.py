@@ -178,7 +178,9 @@ def task(
     if at is not None:
         if dry_run:
             raise typer.BadParameter("with --at nothing is started now", param_hint="--dry-run")
-        return add_schedule(stack, text, at, time_zone, False, agent, seconds, tokens, usd, calls)
+        return add_schedule(
+            stack, text, at, time_zone=time_zone, agent=agent, seconds=seconds, tokens=tokens, usd=usd, calls=calls
+        )
     if time_zone is not None:
         raise typer.BadParameter("it says what the times of --at are meant in", param_hint="--time-zone")
     with stack.client() as client:
@@ -314,8 +316,11 @@ def _print(task: Task) -> None:
         if call := calls.get(step.id):
             _print_call(call)
     if task.schedule:
-        late = f", late, {task.schedule.missed} missed before it" if task.schedule.late else ""
-        output.out(f"schedule  {task.schedule.schedule_id}, due {task.schedule.due:%Y-%m-%d %H:%M} UTC{late}")
+        run = task.schedule
+        late = f", late, {run.missed} missed before it" if run.late else ""
+        output.out(f"schedule  {run.schedule_id}, due {run.due:%Y-%m-%d %H:%M} UTC{late}")
+        for thing in run.event.things if run.event else ():
+            output.out(f"event     {run.event.event if run.event else ''}: {thing.id} {thing.title}")
     if progress.score is not None:
         output.out(f"score     {progress.score:.2f}")
     if said := progress.verified:
@@ -355,7 +360,7 @@ def _print_call(call: PlannedCall) -> None:
         output.out(f"       approval  {_APPROVALS[call.approval]}: {call.reason}")
 
 
-schedules_app = Commands(help="Tasks that start at the times of a cron expression: add, list, show, pause, resume, remove.")
+schedules_app = Commands(help="Tasks that start at times or by events: add, list, show, pause, resume, remove.")
 
 ScheduleId = Annotated[str, typer.Argument(help="Id of a schedule.", metavar="SCHEDULE")]
 
@@ -364,7 +369,17 @@ ScheduleId = Annotated[str, typer.Argument(help="Id of a schedule.", metavar="SC
 def add_schedule(
     stack: Stack,
     goal: Annotated[str, typer.Argument(help="The goal of each run.")],
-    at: Annotated[str, typer.Option("--at", help="Minute, hour, day, month, day of the week: `0 8 * * 1`.", metavar="CRON")],
+    at: Annotated[
+        str | None, typer.Option("--at", help="Minute, hour, day, month, day of the week: `0 8 * * 1`.", metavar="CRON")
+    ] = None,
+    on: Annotated[str | None, typer.Option("--on", help="The event: node_changed or file_arrived.", metavar="EVENT")] = None,
+    type: Annotated[
+        str | None, typer.Option("--type", help="Only nodes of this type, or files of this kind.", metavar="TYPE")
+    ] = None,
+    property: Annotated[
+        str | None, typer.Option("--property", help="Only where this property was changed.", metavar="NAME")
+    ] = None,
+    value: Annotated[str | None, typer.Option("--value", help="Only where it is this now.", metavar="VALUE")] = None,
     time_zone: Zone = None,
     paused: Annotated[bool, typer.Option("--paused", help="Start nothing until it is resumed.")] = False,
     agent: Agent = None,
@@ -373,12 +388,23 @@ def add_schedule(
     usd: Usd = None,
     calls: Calls = None,
 ) -> None:
-    """Start a task at the times of a cron expression; the budget is that of each run."""
-    from phronesis_contracts.tasks import DEFAULT_AGENT
+    """Start a task at the times of a cron expression, or whenever an event happens; the budget is that of each run.
 
+    phronesis schedules add --on node_changed --type task --property status --value done "What does {node} leave open?"
+    """
+    from phronesis_contracts.tasks import DEFAULT_AGENT, Trigger
+
+    from ..request import validate_message
+
+    if (at is None) == (on is None):
+        raise typer.BadParameter("give the times or the event", param_hint="--at or --on")
+    which = {name: given for name, given in (("type", type), ("property", property), ("value", value)) if given is not None}
+    if on is None and which:
+        raise typer.BadParameter("it belongs to an event: --on", param_hint=f"--{next(iter(which))}")
+    trigger = validate_message(Trigger, {"event": on, **which}) if on is not None else None
     budget = _budget(seconds, tokens, usd, calls)
     with stack.client() as client:
-        made = client.schedules.add(goal, at, time_zone or "UTC", agent or DEFAULT_AGENT, budget, not paused)
+        made = client.schedules.add(goal, at, time_zone or "UTC", agent or DEFAULT_AGENT, budget, not paused, on=trigger)
     stack.show(made, _print_schedule)
 
 
@@ -391,8 +417,10 @@ def list_schedules(stack: Stack) -> None:
     with stack.client() as client:
         found = client.schedules.list()
     if not stack.as_json(Schedules(schedules=found)):
-        rows = [(one.schedule_id, one.cron, one.time_zone, _next(one), one.goal[:50]) for one in found]
-        output.table(("SCHEDULE", "CRON", "TIME ZONE", "NEXT RUN", "GOAL"), rows)
+        rows = [
+            (one.schedule_id, _starts(one), one.time_zone if one.on is None else "", _next(one), one.goal[:50]) for one in found
+        ]
+        output.table(("SCHEDULE", "STARTS", "TIME ZONE", "NEXT RUN", "GOAL"), rows)
 
 
 @schedules_app.stack_command("show")
@@ -424,7 +452,18 @@ def remove_schedule(stack: Stack, schedule: ScheduleId) -> None:
 
 
 def _next(schedule: Schedule) -> str:
-    return _local(schedule.next_runs[0], schedule) if schedule.next_runs else "paused"
+    if schedule.next_runs:
+        return _local(schedule.next_runs[0], schedule)
+    return "by event" if schedule.enabled and schedule.on is not None else "paused"
+
+
+def _starts(schedule: Schedule) -> str:
+    """The times or the events that start the runs of a schedule."""
+    on = schedule.on
+    if on is None:
+        return schedule.cron
+    value = f"={on.value}" if on.value is not None else ""
+    return " ".join(part for part in (on.event, on.type, f"{on.property}{value}" if on.property else None) if part)
 
 
 def _local(time: datetime, schedule: Schedule) -> str:
@@ -439,14 +478,27 @@ def _local(time: datetime, schedule: Schedule) -> str:
 def _print_schedule(schedule: Schedule) -> None:
     output.out(f"schedule  {schedule.schedule_id}")
     output.out(f"goal      {schedule.goal}")
-    output.out(f"times     {schedule.cron} ({schedule.time_zone})")
+    if schedule.on is None:
+        output.out(f"times     {schedule.cron} ({schedule.time_zone})")
+    else:
+        output.out(f"event     {_starts(schedule)}")
     if schedule.next_runs:
         output.out(f"next      {', '.join(_local(time, schedule) for time in schedule.next_runs)}")
     elif not schedule.enabled:
         output.out(f"paused    {schedule.paused.detail if schedule.paused else 'until it is resumed'}")
-    output.out(f"runs      {schedule.runs}{f', {schedule.skipped} skipped' if schedule.skipped else ''}")
+    output.out(f"runs      {schedule.runs}{_skipped(schedule)}")
     if schedule.last_task:
         output.out(f"last run  {schedule.last_task}")
+
+
+def _skipped(schedule: Schedule) -> str:
+    from phronesis_contracts.tasks import MAX_RUNS_AN_HOUR
+
+    if not schedule.skipped:
+        return ""
+    if schedule.on is None:
+        return f", {schedule.skipped} skipped"
+    return f", {schedule.skipped} events left out: they start {MAX_RUNS_AN_HOUR} runs an hour at most"
 
 
 strategies_app = Commands(help="How your tasks were done whose results you accepted: list, show, edit, retire.")

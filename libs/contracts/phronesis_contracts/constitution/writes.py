@@ -228,7 +228,10 @@ DELETE_NODE = Rpc("graph.v1.constitution.node.delete", DeleteConstitutionNode, N
 RELATE = Rpc("graph.v1.constitution.relationship.create", Relate, Related, timeout=10.0)
 UNRELATE = Rpc("graph.v1.constitution.relationship.delete", Unrelate, Unrelated, timeout=10.0)
 CONSTITUTION_CHANGED = Event(
-    "graph.v1.constitution.changed", ConstitutionChanged, followers=("memory",), hearers=("orchestrator", "graph", "memory")
+    "graph.v1.constitution.changed",
+    ConstitutionChanged,
+    followers=("memory", "orchestrator"),
+    hearers=("orchestrator", "graph", "memory"),
 )
 
 UPDATE_NODE_TOOL = Tool(

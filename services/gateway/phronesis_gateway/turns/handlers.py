@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from fastapi import APIRouter, Header, Path, Query, Request, Security
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from phronesis_bus import Bus, Watch, ask
 from phronesis_contracts import BadRequest, Principal, TurnEnded, Unavailable
 from phronesis_contracts.answers import TURN_REPLAY, TURN_TRACE, Replayed, ReplayTurn, TraceOfTurn
+from phronesis_contracts.media import MediaKind
 from phronesis_contracts.orchestrator import (
     MAX_TEXT,
     TURN_CANCEL,
@@ -41,7 +42,9 @@ from phronesis_contracts.tasks import (
     TASK_GET,
     TASK_LIST,
     TASK_OUTCOME,
+    TRIGGER_ADD,
     AddSchedule,
+    AddTrigger,
     AnswerTask,
     ChangeSchedule,
     ListSchedules,
@@ -506,13 +509,59 @@ _AS_ANSWERED = ConfigDict(alias_generator=None)
 _EXPRESSION = "Minute, hour, day of the month, month and day of the week, as in `0 8 * * 1`."
 
 
-class ScheduleGiven(Given):
-    """A goal to work on at the times of a cron expression."""
+def _one_alone(one: str, kind: str, other: str) -> dict[str, Any]:
+    return {"required": [one], "properties": {one: {"type": kind}, other: {"type": "null"}}}
+
+
+_OF_PROPERTY: dict[str, Any] = {"required": ["property"], "properties": {"property": {"type": "string"}}}
+
+
+class NodeTriggerGiven(Given):
+    """Nodes of the constitutional graph that were made or changed."""
+
+    model_config = ConfigDict(
+        alias_generator=None, json_schema_extra={"anyOf": [_OF_PROPERTY, {"properties": {"value": {"type": "null"}}}]}
+    )
+    event: Literal["node_changed"]
+    """What happens."""
+    type: str | None = Field(default=None, min_length=1, max_length=64, json_schema_extra={"format": "node-type"})
+    """Only nodes of this type, such as `task`."""
+    property: str | None = Field(default=None, min_length=1, max_length=100)
+    """Only where this property of the node was changed."""
+    value: str | None = Field(default=None, max_length=500)
+    """Only where the property has this value now."""
+
+    @model_validator(mode="after")
+    def _value_of_property(self) -> Self:
+        if self.value is not None and self.property is None:
+            raise ValueError("a value belongs to a property")
+        return self
+
+
+class FileTriggerGiven(Given):
+    """Files that you upload."""
 
     model_config = _AS_ANSWERED
+    event: Literal["file_arrived"]
+    """What happens."""
+    type: MediaKind | None = None
+    """Only files of this kind."""
+
+
+class ScheduleGiven(Given):
+    """A goal to work on at the times of a cron expression, or whenever an event happens."""
+
+    model_config = ConfigDict(
+        alias_generator=None,
+        json_schema_extra={"anyOf": [_one_alone("cron", "string", "on"), _one_alone("on", "object", "cron")]},
+    )
     goal: str = Field(min_length=1, max_length=MAX_GOAL, pattern=r"\S")
-    """What to find out or to do at each run, up to 4,000 characters."""
-    cron: str = Field(min_length=9, max_length=200, description=_EXPRESSION, json_schema_extra={"format": "cron"})
+    """What to find out or to do at each run, up to 4,000 characters. `{node}` and `{file}` stand for the ids of an event."""
+    cron: str | None = Field(
+        default=None, min_length=9, max_length=200, description=_EXPRESSION, json_schema_extra={"format": "cron"}
+    )
+    on: Annotated[NodeTriggerGiven | FileTriggerGiven, Field(discriminator="event")] | None = None
+    """The events that start runs, in place of `cron`."""
     time_zone: str = Field(default="UTC", min_length=1, max_length=64, json_schema_extra={"format": "time-zone"})
     """The IANA name of the time zone that the expression is meant in."""
     agent: str = Field(default=DEFAULT_AGENT, min_length=1, max_length=64, json_schema_extra={"format": "agent"})
@@ -521,6 +570,12 @@ class ScheduleGiven(Given):
     """What each run may use."""
     enabled: bool = True
     """Whether it starts runs."""
+
+    @model_validator(mode="after")
+    def _times_or_events(self) -> Self:
+        if (self.cron is None) == (self.on is None):
+            raise ValueError("give `cron` or `on`")
+        return self
 
 
 class ScheduleChanged(Given):
@@ -549,11 +604,15 @@ def schedules_router(authenticator: Authenticator, bus: Bus) -> APIRouter:
     async def add_schedule(schedule: ScheduleGiven, who: Caller, key: IdempotencyKey) -> Response:
         """Make a schedule.
 
-        At each of its times a background task is started that acts for you, with the rights that your key was last seen to
-        have. Where the last one has not ended, none is started.
+        At each of its times, or at each of its events, a background task is started that acts for you, with the rights that
+        your key was last seen to have. Where the last one has not ended, a time starts none; events start 12 within an hour at
+        most.
         """
-        wanted = AddSchedule.model_validate(schedule.model_dump())
-        made = await ask(bus, who, SCHEDULE_ADD, wanted, key=scope_idempotency_key(who, key))
+        given, scoped = schedule.model_dump(), scope_idempotency_key(who, key)
+        if schedule.on is None:
+            made = await ask(bus, who, SCHEDULE_ADD, AddSchedule.model_validate(given), key=scoped)
+        else:
+            made = await ask(bus, who, TRIGGER_ADD, AddTrigger.model_validate(given), key=scoped)
         return json_response(made, 201, {"Location": f"{SCHEDULES}/{made.schedule_id}"})
 
     @routes.get(SCHEDULES, responses=route_responses(Schedules))

@@ -23,6 +23,7 @@ from phronesis_contracts.media import (
     ListFiles,
     Media,
     MediaKind,
+    MediaReady,
     MediaRef,
     OpenedMedia,
     TextRef,
@@ -49,15 +50,20 @@ from .store import MediaStore, text_object
 _TOOLS = {MediaKind.DOCUMENT: "document.extract_text", MediaKind.IMAGE: "vision.caption", MediaKind.AUDIO: "audio.transcribe"}
 
 
+Tell = Callable[[str, MediaReady], Awaitable[None]]
+"""Tell in a tenant of a medium that was stored."""
+
+
 class MediaHandlers:
     """The handlers of the service."""
 
-    def __init__(self, uploads: Bucket, store: MediaStore, reader: Reader, web: Web, audit: Audit) -> None:
+    def __init__(self, uploads: Bucket, store: MediaStore, reader: Reader, web: Web, audit: Audit, tell: Tell) -> None:
         self._uploads = uploads
         self._store = store
         self._reader = reader
         self._web = web
         self._audit = audit
+        self._tell = tell
         self._reading: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def accept(self, call: Call, request: AcceptUpload) -> Media:
@@ -168,6 +174,8 @@ class MediaHandlers:
         # Announced first: an entry too many is better than a medium that no entry tells of.
         await self._audit(who, "media.accept", {"media_id": medium.id, "name": medium.name, "type": type, "size": len(data)})
         await self._store.keep(medium, data)
+        # Whoever uploads is answered once the news is stored: without an answer they upload again.
+        await self._tell(who.tenant, MediaReady(media_id=medium.id, user=who.user, kind=medium.kind, name=medium.name))
         return medium.media()
 
     async def _read(self, medium: Stored) -> Reading:

@@ -70,6 +70,8 @@ class Origins:
         self.turn: TurnContext | None = None
         self.wishes: dict[str, tuple[Wish, ...]] = {}
         """What the planner that reads the user's words alone wants called, by the tool that it was asked about."""
+        self._ids: dict[str, str] = {}
+        """Ids that an event put into a goal, with what stands for each in its owner's words."""
         self._chosen: dict[str, list[Mapping[str, Any]]] = {}
         """Arguments of the calls that rules make for each thing of a set which the user's words describe, by their tool."""
         self._unread: list[tuple[str, Any]] = []
@@ -82,8 +84,16 @@ class Origins:
         """Where what was read comes from that may ask for nothing."""
         return untrusted(self.labels)
 
-    def begin(self, turn: TurnContext, labels: Iterable[Label]) -> None:
-        """Take over a turn's context. `labels`: of the conversation so far."""
+    def begin(self, turn: TurnContext, labels: Iterable[Label], ids: Mapping[str, str] | None = None) -> None:
+        """Take over a turn's context.
+
+        Args:
+            turn: with the user's own words.
+            labels: of the conversation so far.
+            ids: what the user's words name by a placeholder, with that placeholder. As a whole an id is as good as said; the
+                words in it are not.
+        """
+        self._ids = dict(ids or {})
         earlier = [message.text for message in turn.history if message.role == "user"]
         self.said, self.turn = "\n".join([turn.user_text, *reversed(earlier)])[:_SAID], turn
         client = turn.client
@@ -141,7 +151,8 @@ class Origins:
         if not self.wishes.get(tool.name):
             return False
         self._take_in()
-        return _is_drawn(arguments, self._asked(tool.name), self.said, _property_names(tool), self._names)
+        own = self._with_placeholders(arguments)
+        return _is_drawn(own, self._asked(tool.name), self.said, _property_names(tool), self._names)
 
     def chose(self, tool: Tool[Any, Any], arguments: Mapping[str, Any]) -> bool:
         """Whether rules make exactly this call for a thing of a set, with nothing but the platform's own records read by then.
@@ -164,6 +175,26 @@ class Origins:
         self._take_in()
         own = " ".join(self._private.get(server, ()))
         return _is_drawn(arguments, f"{self._asked(tool.name)}\n{own}", self.said, _property_names(tool), {})
+
+    def splits_ids(self, arguments: Mapping[str, Any]) -> bool:
+        """Whether arguments hold words of an id that an event put into the goal, and not the whole id."""
+        parts = {word for id in self._ids for word in words(normalise(id))} - set(words(normalise(self.said)))
+        own = self._with_placeholders(arguments)
+        return any(parts & set(words(normalise(str(value)))) for value in _every(own))
+
+    def _with_placeholders(self, value: Any, key: str = "") -> Any:
+        """A value with the placeholders of the user's words in place of the ids. `key`: the field that it stands in."""
+        if not self._ids:
+            return value
+        if isinstance(value, str):
+            if value in self._ids and not _is_id(key):
+                return value  # an id can be made to look like any value
+            for id in sorted(self._ids, key=len, reverse=True):
+                value = re.sub(rf"(?<![\w-]){re.escape(id)}(?![\w-])", self._ids[id], value)
+            return value
+        if isinstance(value, Mapping):
+            return {name: self._with_placeholders(member, str(name)) for name, member in value.items()}
+        return [self._with_placeholders(member, key) for member in value] if isinstance(value, list | tuple) else value
 
     def _asked(self, tool: str | None = None) -> str:
         """The user's words, with what the untainted planner made of them. `tool`: for this tool alone."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -77,7 +78,7 @@ from ..agents.tools import Admitted, BadArguments, Gate, NotAdmitted, Toolbox, m
 from ..approvals.policy import ApprovalWaits, Paused, Verdict
 from ..models.reasoner import RULES, CallResult, Inquirer, Interpreter, Reasoner, ToolCall, TurnContext, Wish
 from ..turns.execution import TurnRun, await_store
-from ..turns.turn import Claim
+from ..turns.turn import Claim, fill_goal, goal_ids, starting_event
 from .decisions import UNFIT, BudgetMeter, is_good, kept_plan, make_plan, shorten_plan, validate_task
 from .deliver import Asker, GoalPlan, check_steps, judge, judge_by_evidence, write_goal_report
 from .goals import GoalPlanner, goal_words, read_goal
@@ -501,11 +502,20 @@ class _TaskRun:
         self._tools = {**self._tools, **list_task_tools(self._turn.agent, self._running.claim.who, rules=True)}
         self._caller, self._offered = TaskCaller(self._running, self._tools, self._parts.waits), _definitions(self._tools)
         self._planner, self._name, self._goal = None, RULES.name, goal
-        # The rules read the user's words alone: what they order is the user's own wish.
+        # The rules read the user's words alone: what they order is the user's own wish. Ids that an event put there are not.
+        origins = self._running.origins
+        if not self._reads_own_words():
+            return
         for step in goal.plan.steps:
-            if step.tool is not None and self._tools[step.tool].risk > Risk.READ:
-                wishes = self._running.origins.wishes.get(step.tool, ())
-                self._running.origins.wishes[step.tool] = (*wishes, Wish(tool=step.tool, arguments=step.arguments))
+            if step.tool is None or self._tools[step.tool].risk <= Risk.READ or origins.splits_ids(step.arguments):
+                continue
+            origins.wishes[step.tool] = (*origins.wishes.get(step.tool, ()), Wish(tool=step.tool, arguments=step.arguments))
+
+    def _reads_own_words(self) -> bool:
+        """Whether the goal says the same whatever ids an event put into it, so that nothing was read out of an id."""
+        request = self._running.claim.request
+        ids = {id: _SOME_ID for id in goal_ids(request)}
+        return not ids or _parts_with(fill_goal(request), ids) == _parts_with(fill_goal(request, ids), {})
 
     async def _meter(self) -> BudgetMeter:
         """The budget, counted from the first attempt's beginning."""
@@ -523,6 +533,7 @@ class _TaskRun:
     async def _known(self) -> tuple[GoalKnowledge, StrategiesArm]:
         parts, running, turn = self._parts, self._running, self._turn
         known, arm = await gather_knowledge(running, turn, parts.store, parts.strategies, self._tools, self._offered)
+        known = replace(known, event=starting_event(running.claim.request))
         if self._planner is not None:
             known = await look_ahead_on_goal(running, self._reasoner, turn, known, self._tools)
         return known, arm
@@ -634,6 +645,18 @@ class _TaskRun:
             await tell_memory(self._parts.strategies, claim.who, claim.turn_id, used, lesson, verified)
         except ServiceError as error:
             log.warning("memory could not be told of the task's outcome: %s", error.code)
+
+
+_SOME_ID = "n0"
+"""Stands for an id where only the words around it count."""
+
+
+def _parts_with(goal: str, ids: Mapping[str, str]) -> str:
+    """The parts of a goal, with others in place of the ids in them."""
+    parts = repr(read_goal(goal))
+    for id in sorted(ids, key=len, reverse=True):
+        parts = re.sub(rf"(?<![\w-]){re.escape(id)}(?![\w-])", ids[id], parts)
+    return parts
 
 
 def verified_by_checker(held: bool, score: float | None) -> Verified | None:

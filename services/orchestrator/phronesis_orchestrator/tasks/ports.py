@@ -27,6 +27,7 @@ from referencing import Registry
 
 from phronesis_contracts import UNKNOWN, Label, Message, Principal, Tool
 from phronesis_contracts.answers import Visualization
+from phronesis_contracts.orchestrator import StartingEvent
 from phronesis_contracts.outside import PREFIX
 from phronesis_contracts.tasks import MAX_BLOCKS, FigureRow, ReportBlock, SourceRow, TableBlock, TaskState, Verified
 
@@ -1070,6 +1071,8 @@ class GoalKnowledge:
     """The plan that was made of it before, and what is wrong with it."""
     ahead: str = ""
     """What was thought before the work began."""
+    event: StartingEvent | None = None
+    """The event that started the task. Its titles are data."""
     worked: tuple[StepResult, ...] = ()
     """For a new plan: what has worked."""
     failed: tuple[StepResult, ...] = ()

@@ -15,6 +15,7 @@ from phronesis_bus import mask
 from phronesis_contracts import untrusted
 from phronesis_contracts.answers import Visualization, VisualizationType
 from phronesis_contracts.memory import REMEMBER_TOOL, ItemKind
+from phronesis_contracts.orchestrator import StartingEvent
 from phronesis_contracts.tasks import (
     MAX_BLOCK_TEXT,
     MAX_BLOCKS,
@@ -63,16 +64,28 @@ _REFUSED = "a plan that is refused"
 def plan_lines(known: GoalKnowledge) -> list[Line]:
     """What a plan is made with: what was done of an older one, what worked for goals like it, and the tools."""
     ahead = [Line.json(what="a look ahead", said=known.ahead)] if known.ahead else []
+    event = [_event(known.event)] if known.event is not None else []
     template = [Line.json(what=_TEMPLATE, steps=[_step(step) for step in known.template.steps])] if known.template else []
     refused = [Line.json(what=_REFUSED, why=known.refused.wrong, plan=known.refused.said)] if known.refused else []
     return [
         *refused,
         *state_lines(known),
         *ahead,
+        *event,
         *known_strategy_lines(known.strategies),
         *template,
         *(_tool(one, known.contracts) for one in known.offered),
     ]
+
+
+def _event(event: StartingEvent) -> Line:
+    """The event that started a task: quoted, since whoever named a thing wrote its title."""
+    things = [{"id": thing.id, "title": thing.title} for thing in event.things]
+    more = {"left_out": event.left_out} if event.left_out else {}
+    origin = {"from": [event.label.kind.value]}
+    return Line.json(
+        what="the event that started this task", event=event.event, type=event.type, things=things, **more, **origin
+    )
 
 
 def known_strategy_lines(strategies: Iterable[Strategy]) -> list[Line]:

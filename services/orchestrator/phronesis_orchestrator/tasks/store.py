@@ -51,7 +51,7 @@ from phronesis_postgres import EVERY_TENANT, Connection, Database, write_news, w
 
 from ..approvals.store import RESUME
 from ..turns.ports import Neighbours
-from ..turns.turn import Claim, LostClaim, parse_uuid, problem_from_error, with_goal
+from ..turns.turn import Claim, LostClaim, fill_goal, parse_uuid, problem_from_error, with_goal
 from .ports import EndedWait, Lesson, Plan, Strategy, WaitOrder
 from .report import DOCUMENT
 
@@ -249,7 +249,7 @@ def _task_from_row(row: asyncpg.Record) -> Task:
         task_id=str(row["id"]),
         conversation_id=str(row["conversation_id"]),
         agent=row["agent"],
-        goal=request.text,
+        goal=fill_goal(request),
         budget=request.task.budget if request.task else TaskBudget(),
         status=row["status"],
         created_at=row["created_at"],

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import math
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -31,8 +31,9 @@ from phronesis_contracts import (
 )
 from phronesis_contracts.agents import AnswerSource
 from phronesis_contracts.instructions import AgentProfile
-from phronesis_contracts.orchestrator import Reply, ToolOutcome, TurnProgress, TurnStatus, Usage
+from phronesis_contracts.orchestrator import Reply, SubmitTurn, ToolOutcome, TurnProgress, TurnStatus, Usage
 
+from ..agents.binding import Origins
 from ..agents.client import serve_client
 from ..agents.cognition.preparation import detect_tone_and_intent, weigh_history
 from ..agents.cognition.state import Cognition
@@ -64,7 +65,17 @@ from ..traces.record import TurnRecord
 from ..understanding.reader import Vocabularies
 from .execution import JournalAway, RecordingNeighbours, Steps, TurnRun, measured_name
 from .ports import Conversations, Journal, Neighbours, ShowProgress, TurnEnding, TurnQueue
-from .turn import Claim, Completed, Failed, LostClaim, attempt_limit, problem_from_error
+from .turn import (
+    Claim,
+    Completed,
+    Failed,
+    LostClaim,
+    attempt_limit,
+    fill_goal,
+    goal_ids,
+    problem_from_error,
+    starting_event,
+)
 
 log = logging.getLogger(__name__)
 
@@ -207,13 +218,14 @@ class TurnRunner:
         if media.unreadable:
             running.degrade("media")
         await running.show("preprocessed", attachments=len(request.media))
+        words = fill_goal(request)
         turn = TurnContext(
             agent=background.agent,
             profile=background.profile if may_read(background.agent, AnswerSource.MEMORY) else {},
             history=background.history,
             directive=background.past.directive,
-            final_input=join_input(request.text, media.text),
-            user_text=request.text,
+            final_input=join_input(words, media.text),
+            user_text=words,
             media_text=media.text,
             summary=background.summary,
             focus=background.past.focus,
@@ -222,7 +234,7 @@ class TurnRunner:
         if not request.text.strip() and not media.documents:
             error = UnsupportedMedia("no attachment of this message could be read", field="currentMessageMedia")
             return Failed(TurnStatus.FAILED, problem_from_error(error))
-        running.origins.begin(turn, (*background.labels, *media.labels))
+        begin_origins(running.origins, turn, request, (*background.labels, *media.labels))
         return await self._run_loop(running, detect_tone_and_intent(running, turn), background.past, media)
 
     async def _run_loop(self, running: TurnRun, turn: TurnContext, past: Past, media: MediaText) -> Completed | Failed:
@@ -263,7 +275,7 @@ class TurnRunner:
         )
         return Completed(
             reply,
-            "" if reply.tool_calls else turn.user_text.strip(),
+            "" if reply.tool_calls else claim.request.text.strip(),
             answer.directive,
             answer.reasoning,
             recalled=recalled_ids(answer.memory),
@@ -272,6 +284,14 @@ class TurnRunner:
             attached=media.names,
             labels=merge_labels((Label(kind=OriginKind.USER),), running.origins.labels),
         )
+
+
+def begin_origins(origins: Origins, turn: TurnContext, request: SubmitTurn, labels: Iterable[Label]) -> None:
+    """Note what a turn begins with: its user's own words, and what else is there. `labels`: of that."""
+    # Ids may be other people's choice: they stand in the goal, and are none of its owner's words.
+    origins.begin(replace(turn, user_text=request.text), labels, goal_ids(request))
+    if (event := starting_event(request)) is not None:
+        origins.read([event.label], [thing.model_dump(mode="json") for thing in event.things])
 
 
 def _linked_hosts(running: TurnRun) -> Callable[[str], bool]:

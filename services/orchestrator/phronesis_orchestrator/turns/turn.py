@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid5
 
 from phronesis_contracts import BadRequest, Label, NotFound, Principal, ServiceError
-from phronesis_contracts.orchestrator import Directive, Problem, Reply, SubmitTurn, ToolOutcome, TurnStatus
+from phronesis_contracts.orchestrator import (
+    Directive,
+    Problem,
+    Reply,
+    StartingEvent,
+    SubmitTurn,
+    ToolOutcome,
+    TurnStatus,
+)
 from phronesis_contracts.tasks import MAX_GOAL
 
 from ..understanding.plan import Focus
@@ -141,11 +150,39 @@ def with_goal(request: SubmitTurn) -> SubmitTurn:
     return request if goal is None else request.model_copy(update={"text": goal})
 
 
+PLACEHOLDERS: Mapping[str, str] = {"node_changed": "{node}", "file_arrived": "{file}"}
+"""What stands in a goal for the ids of an event, by the event."""
+
+
+def starting_event(request: SubmitTurn) -> StartingEvent | None:
+    """The event that started a task; `None` where none did."""
+    run = request.task.schedule if request.task is not None else None
+    return run.event if run is not None else None
+
+
+def goal_ids(request: SubmitTurn) -> dict[str, str]:
+    """The ids that an event put into the goal, with what stands for each in its owner's words."""
+    event = starting_event(request)
+    place = PLACEHOLDERS[event.event] if event is not None else ""
+    return {thing.id: place for thing in event.things} if event is not None and place in request.text else {}
+
+
+def fill_goal(request: SubmitTurn, ids: Mapping[str, str] | None = None) -> str:
+    """The text of a turn with the ids of its event. `ids`: what to write in place of some; all as they are without it."""
+    event = starting_event(request)
+    if event is None:
+        return request.text
+    written = ", ".join((ids or {}).get(thing.id, thing.id) for thing in event.things)
+    return request.text.replace(PLACEHOLDERS[event.event], written)
+
+
 def hash_request(request: SubmitTurn) -> str:
     """Hash of a message: a turn without a later field has the one that it had before there was that field."""
     later: dict[str, Any] = {name: True for name in ("task", "client") if getattr(request, name) is None}
     if request.task is not None:
-        later["task"] = {name for name in ("schedule", "dry_run_of") if getattr(request.task, name) is None}
+        later["task"] = {name: True for name in ("schedule", "dry_run_of") if getattr(request.task, name) is None}
+        if request.task.schedule is not None and request.task.schedule.event is None:
+            later["task"]["schedule"] = {"event"}
     return hashlib.sha256(request.model_dump_json(exclude=later).encode()).hexdigest()
 
 

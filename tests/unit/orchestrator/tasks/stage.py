@@ -14,7 +14,16 @@ from phronesis_contracts import Principal, Unavailable
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.memory import Remember, Remembered, RememberedItem
 from phronesis_contracts.ontology import VOCABULARY
-from phronesis_contracts.orchestrator import Directive, TaskBudget, TaskOrder, TurnProgress, TurnRef, TurnStatus
+from phronesis_contracts.orchestrator import (
+    Directive,
+    ScheduledRun,
+    StartingEvent,
+    TaskBudget,
+    TaskOrder,
+    TurnProgress,
+    TurnRef,
+    TurnStatus,
+)
 from phronesis_contracts.origins import Label
 from phronesis_contracts.tasks import Task, TaskOutcome, TaskRef, TaskState, Verified
 from phronesis_contracts.twin import Survey, Surveyed
@@ -44,7 +53,8 @@ from phronesis_orchestrator.tasks.ports import (
     WrittenReport,
 )
 from phronesis_orchestrator.turns.execution import Steps, TurnRun
-from phronesis_orchestrator.turns.turn import Claim
+from phronesis_orchestrator.turns.run import begin_origins
+from phronesis_orchestrator.turns.turn import Claim, fill_goal
 from phronesis_orchestrator.understanding.reader import Vocabularies
 from tests.support.personas import Persona
 from tests.unit.orchestrator.fakes import FakeJournal, FakeNeighbours, FakeTurns, claim, raised
@@ -232,6 +242,8 @@ class TaskStage:
     owners: dict[str, Any] = field(default_factory=dict)
     """Answers of other contracts by subject; with words of the twin among them there is one."""
     rules_first: bool = False
+    event: StartingEvent | None = None
+    """The event that started it; the goal is then as its owner wrote it."""
 
     def __post_init__(self) -> None:
         self.waits: Any = None
@@ -243,7 +255,8 @@ class TaskStage:
         if VOCABULARY.subject in self.owners:
             self.vocabularies = Vocabularies(self.neighbours)
         plain = claim(self.goal, agent="nova", who=self.who)
-        task = TaskOrder(budget=self.budget, dry_run_of=self.goal if self.dry_run else None)
+        run = ScheduledRun(schedule_id="s", due=NOON, event=self.event) if self.event is not None else None
+        task = TaskOrder(budget=self.budget, dry_run_of=self.goal if self.dry_run else None, schedule=run)
         order = plain.request.model_copy(update={"task": task})
         self.claim = replace(plain, request=order)
 
@@ -277,11 +290,12 @@ class TaskStage:
             approvals=self.approvals,
             vocabularies=self.vocabularies,
         )
-        turn = TurnContext(self.agent, {}, (), Directive.FOCUSED_ANALYST, self.goal, self.goal)
+        words = fill_goal(self.claim.request)
+        turn = TurnContext(self.agent, {}, (), Directive.FOCUSED_ANALYST, words, words)
         reasoner: Reasoner = self.planner if self.planner is not None else RULES
         self.steps = steps
         self.running, running.reasoner = running, reasoner
-        running.origins.begin(turn, self.labels)
+        begin_origins(running.origins, turn, self.claim.request, self.labels)
         return await Background(self.store, self.strategies, self.waits, self.rules_first).run(running, reasoner, turn)
 
     async def judged(self, accepted: bool, comment: str = "") -> Task:
