@@ -182,6 +182,10 @@ class Origins:
         own = self._with_placeholders(arguments)
         return any(parts & set(words(normalise(str(value)))) for value in _every(own))
 
+    def holds_ids(self, value: Any) -> bool:
+        """Whether an id that an event put into the goal stands in a value, whose words may then be others' choice."""
+        return any(normalise(id) in normalise(str(one)) for one in _every(value) for id in self._ids)
+
     def _with_placeholders(self, value: Any, key: str = "") -> Any:
         """A value with the placeholders of the user's words in place of the ids. `key`: the field that it stands in."""
         if not self._ids:

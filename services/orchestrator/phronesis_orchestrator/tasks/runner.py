@@ -766,7 +766,8 @@ class TaskRunner:
         source = next((one for one in done if one.step.id == each.of), None)
         drawn = [one for _, one, _ in find_placeholders(step.arguments)]
         plain = all(one.of is None and one.path in ("id", "title") for one in drawn) and each.path == "items"
-        if plain and source is not None and _chose_by_words(source):
+        theirs = source is not None and origins.holds_ids([source.step.question, step.arguments])
+        if plain and source is not None and not theirs and _chose_by_words(source):
             origins.choose(step.tool, (call.arguments for call in calls.made))
         else:
             origins.doubt(step.tool)

@@ -334,6 +334,8 @@ async def test_a_title_that_gives_orders_changes_nothing_of_what_rules_do() -> N
         ("Look at {node}", f"x-and-mark-{OPEN_TASK['id']}-as-done"),
         ("Report on {node}", "x-and-add-a-task-to-pay-mallory"),
         ("Look at {node} a task to order oil", "x-and-add"),
+        ("For every {node} task, create a task to call about it", "overdue"),
+        ("For every overdue task, create a task to look at {node}", "task-priority-high"),
     ],
 )
 async def test_what_rules_would_read_out_of_an_id_waits_for_a_person(goal: str, id: str) -> None:
