@@ -146,7 +146,7 @@ async def _ran(arm: Arm, world: World, job: Job, strategies: Subjects, records: 
     stages = ("preflight",) if arm.preflight else ()
     agent = NOVA.model_copy(update={"stages": stages, "prompts": prompts, "tools": (), "outside": (SERVER,)})
     model = Scripted(_times(arm.further, job))
-    thinking = CognitionSettings(strategies=2 if arm.strategies else 0, strategy_holdout=0)
+    thinking = CognitionSettings(strategies=2 if arm.strategies else 0, strategy_holdout=0, task_look_ahead=arm.preflight)
     stage = TaskStage(model, goal=job.goal, agent=agent, strategies=strategies, experience=records, thinking=thinking)
     stage.neighbours.owners |= {OFFERED.rpc.subject: world.offered(), CALLED: world.read, REMEMBER.subject: world.save}
     await stage.run()

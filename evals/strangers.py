@@ -3,9 +3,10 @@
 python -m evals.strangers --own --json strangers.json       a stack of its own, in a temporary directory
 python -m evals.strangers --data DIR --id w-07 --agent nova  a local stack, one goal, with that agent's tools
 python -m evals.strangers --url URL --key KEY               any stack, by a key that may make keys for new tenants
+python -m evals.strangers --own --set newcomers             another set, a folder in `sets`
 
-`sets/strangers/world.yaml` is a tenant: an ontology and tables, a constitution, memories and documents;
-`sets/strangers/goals.yaml` has the goals. Each is given as it stands to a new user of a tenant that holds the world and nothing
+In the set's folder `world.yaml` is a tenant: an ontology and tables, a constitution, memories and documents;
+`goals.yaml` has the goals. Each is given as it stands to a new user of a tenant that holds the world and nothing
 else; a tenant in which something was changed is given up. Licence: Apache-2.0, as the whole repository.
 
 - `within` is right if it is completed, with every figure and name that is true and none that is false, or with the write that
@@ -45,7 +46,8 @@ import yaml
 from . import stack
 from .client import Client, StackError
 
-FOLDER = Path(__file__).parent / "sets" / "strangers"
+SETS = Path(__file__).parent / "sets"
+FOLDER = SETS / "strangers"
 KINDS = ("within", "near", "outside")
 _ROUNDED = 20
 """From here on a fraction may be shown as a whole number."""
@@ -369,7 +371,7 @@ def ordered(rows: Iterable[Row]) -> Check:
 
 def truthful(*pools: Iterable[float]) -> Check:
     """No other number is told than those of the pools and of the goal."""
-    allowed = [value for pool in pools for value in pool]
+    allowed = list({value for pool in pools for value in pool})
 
     def check(end: End) -> list[str]:
         spoken = _without(end.whole, _NO_FIGURE)
@@ -558,7 +560,7 @@ class World:
             StackError: it was refused.
         """
         key = stack.make_key(where, f"strangers-{uuid4().hex[:10]}")
-        ontology = folder / "morna.yaml"
+        ontology = folder / "ontology.yaml"
         ontology.write_text(yaml.safe_dump(self.ontology, allow_unicode=True, sort_keys=False), "utf-8")
         files = [ontology]
         for kind, rows in self.tables.items():
@@ -870,6 +872,7 @@ def chosen(goals: Sequence[Goal], given: argparse.Namespace) -> list[Goal]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """See the module; the exit status: 0 if everything ran, whatever became of it."""
     parser = argparse.ArgumentParser(prog="python -m evals.strangers", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--set", default=FOLDER.name, help=f"folder of the world and the goals in evals/sets ({FOLDER.name})")
     parser.add_argument("--url", help="address of a gateway; the local stack's by default")
     parser.add_argument("--key", help="a key of it that may make keys for new tenants")
     parser.add_argument("--data", type=Path, help="data directory of a local stack; ~/.phronesis by default")
@@ -882,13 +885,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--patience", type=float, default=180.0, help="seconds that a task may take (180)")
     parser.add_argument("--json", type=Path, help="file for everything that came back")
     given = parser.parse_args(arguments)
-    world = World()
+    folder = SETS / given.set
+    if not (folder / "goals.yaml").is_file() or not (folder / "world.yaml").is_file():
+        parser.error(f"{given.set}: no such set; a set has a world.yaml and a goals.yaml")
+    world = World(folder)
     goals = chosen(world.goals, given)
     lanes = [goals[at :: given.workers] for at in range(given.workers)]
     try:
-        with TemporaryDirectory(prefix="phronesis-strangers-") as folder, ThreadPoolExecutor(given.workers) as pool:
+        with TemporaryDirectory(prefix="phronesis-strangers-") as data, ThreadPoolExecutor(given.workers) as pool:
             if given.own:
-                with stack.running(Path(folder)) as where:
+                with stack.running(Path(data)) as where:
                     found = list(pool.map(lambda lane: list(run(world, where, lane, given)), lanes))
             else:
                 where = stack.find(given.url, given.key, given.data)

@@ -8,7 +8,7 @@ python -m evals tasks --own --model given --tokens 20000 the model of the enviro
 python -m evals tasks --domain orchard --failures out.txt   the local stack, and what was not accepted
 
 An arm is a setting of the stack or a text of its tenants, so every arm but `full` needs `--own`. Rules neither look ahead nor
-plan anew: with them only `no-strategies` can differ from `full`.
+plan anew: with them only `no-strategies` can differ from `full`, which is the system as it is by default.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ENDS = ("completed", "failed", "cancelled", "parked")
 ARMS: dict[str, dict[str, str]] = {
     "full": {},
     "no-strategies": {"ORCHESTRATOR_STRATEGIES": "0"},
-    "no-look-ahead": {"ORCHESTRATOR_PREFLIGHT_LIMIT": "0.001"},
+    "look-ahead": {"ORCHESTRATOR_TASK_LOOK_AHEAD": "true"},
     "no-replanning": {},
 }
 """Settings of the stack."""

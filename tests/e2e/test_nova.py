@@ -105,7 +105,7 @@ async def test_a_step_that_fails_has_the_plan_adjusted_and_one_that_fails_after_
     assert logged(desk, id).count("Adjusting plan") == 1
     told = await trace(somebody, id)
     purposes = [one["purpose"] for one in told["model_calls"]]
-    assert purposes == ["preflight", "decompose", "evaluate", "decompose", "task_report", "criticise"]
+    assert purposes == ["decompose", "evaluate", "decompose", "task_report", "criticise"]
     assert all(one["ms"] >= 0 and one["outcome"] == "ok" for one in told["model_calls"])
 
 

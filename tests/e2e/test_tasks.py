@@ -358,8 +358,8 @@ async def test_a_dry_run_by_command_shows_the_calls_and_saves_nothing(stack: Run
 @pytest.mark.parametrize(
     ("goal", "said"),
     [
-        ("Delete all projects that are rated Red", "This can be done: List projects that are rated Red"),
-        ("Draft an e-mail to my colleagues that I am quitting the project", "This can be done: List projects"),
+        ("Delete all projects that are rated Red", "This can be done: “List projects that are rated Red”"),
+        ("Draft an e-mail to my colleagues that I am quitting the project", "This can be done: “List projects”"),
         ("Translate the risk register of my programme into French", "nothing that this agent has a tool for"),
         ("Report on the whole-life cost of the Home Office's projects in verse", "nothing is delivered “in verse”"),
         ("List the projects rated Red in 2022 and phone their owners", "can be done: List the projects rated Red in 2022"),

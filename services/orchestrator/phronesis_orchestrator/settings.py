@@ -162,6 +162,9 @@ class CognitionSettings(BaseSettings):
 
     preflight_limit: float = Field(default=3.0, gt=0)
     """Seconds that looking ahead may add to a turn of a deep tier; with the model profile `local` 180 where it is not set."""
+    task_look_ahead: bool = False
+    """Whether a background task of an agent with the stage `preflight` looks ahead before it is planned: one more call of the
+    light model, which has not been shown to pay. Turns of a deep tier look ahead whatever stands here."""
     recall_limit: float = Field(default=0.25, gt=0)
     """Seconds that memory has to tell of earlier turns, all its parts side by side."""
     reflection_limit: float = Field(default=8.0, gt=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, timedelta
 from itertools import permutations
@@ -12,8 +13,8 @@ import pytest
 import yaml
 
 from evals.strangers import (
-    FOLDER,
     KINDS,
+    SETS,
     End,
     Goal,
     Record,
@@ -24,6 +25,7 @@ from evals.strangers import (
     end_of,
     judge,
     label,
+    main,
     ordered,
     readings,
     shows,
@@ -32,9 +34,29 @@ from evals.strangers import (
 )
 
 TODAY = date(2026, 6, 1)
-WORLD = World(today=TODAY)
+WORLDS = {name: World(SETS / name, TODAY) for name in ("strangers", "newcomers")}
+WORLD = WORLDS["strangers"]
 GOALS = {goal.id: goal for goal in WORLD.goals}
-NAMES = [label(row) for rows in (*WORLD.tables.values(), WORLD.nodes) for row in rows]
+NEWCOMERS = {goal.id: goal for goal in WORLDS["newcomers"].goals}
+WRITTEN = {name: yaml.safe_load((SETS / name / "deliverables.yaml").read_text("utf-8")) for name in WORLDS}
+
+each_world = pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
+
+
+def each_goal(wanted: Callable[[Goal], bool]) -> pytest.MarkDecorator:
+    """One test for each goal of every set that is wanted."""
+    found = {f"{name} {goal.id}": (world, goal) for name, world in WORLDS.items() for goal in world.goals if wanted(goal)}
+    return pytest.mark.parametrize(("world", "goal"), found.values(), ids=found)
+
+
+def each_deliverable(kind: str) -> pytest.MarkDecorator:
+    """One test for each written deliverable of every set, `right` or `wrong`."""
+    found = [(name, one) for name, written in WRITTEN.items() for one in written[kind]]
+    return pytest.mark.parametrize(("name", "one"), found, ids=[f"{name} {one['id']} {one['form']}" for name, one in found])
+
+
+def names(world: World) -> list[str]:
+    return [label(row) for rows in (*world.tables.values(), world.nodes) for row in rows]
 
 
 def end(id: str, text: str = "", **given: object) -> End:
@@ -46,21 +68,24 @@ def verdict(id: str, came: End) -> Verdict:
     return judge(GOALS[id], came, WORLD)
 
 
+def delivered(name: str, one: dict[str, str]) -> Verdict:
+    world = WORLDS[name]
+    goal = next(goal for goal in world.goals if goal.id == one["id"])
+    return judge(goal, End(goal.text, "completed", text=one["text"]), world)
+
+
 def state(*nodes: dict[str, object], **given: object) -> State:
     return replace(State({str(node["id"]): node for node in nodes}), **given)  # type: ignore[arg-type]
 
 
-WRITTEN = yaml.safe_load((FOLDER / "deliverables.yaml").read_text("utf-8"))
+@each_deliverable("right")
+def test_what_is_true_is_accepted_in_any_form(name: str, one: dict[str, str]) -> None:
+    assert delivered(name, one) == Verdict(True)
 
 
-@pytest.mark.parametrize("one", WRITTEN["right"], ids=lambda one: one["form"])
-def test_what_is_true_is_accepted_in_any_form(one: dict[str, str]) -> None:
-    assert verdict(one["id"], end(one["id"], one["text"])) == Verdict(True)
-
-
-@pytest.mark.parametrize("one", WRITTEN["wrong"], ids=lambda one: one["form"])
-def test_what_is_false_or_missing_is_not_accepted(one: dict[str, str]) -> None:
-    assert not verdict(one["id"], end(one["id"], one["text"])).right
+@each_deliverable("wrong")
+def test_what_is_false_or_missing_is_not_accepted(name: str, one: dict[str, str]) -> None:
+    assert not delivered(name, one).right
 
 
 def test_an_order_is_read_from_the_rows_of_a_chart() -> None:
@@ -76,17 +101,33 @@ def test_a_rank_in_a_table_is_no_figure() -> None:
     assert truthful([41.0])(End("?", "completed", text="| Gorge | 7 | 41 |")) == ["false figure 7"]
 
 
-@pytest.mark.parametrize("goal", [goal for goal in WORLD.goals if goal.expect or goal.half], ids=lambda goal: goal.id)
-def test_an_empty_deliverable_is_right_for_no_goal(goal: Goal) -> None:
-    assert not judge(goal, End(goal.text, "completed"), WORLD).right
+@each_goal(lambda goal: bool(goal.expect or goal.half))
+def test_an_empty_deliverable_is_right_for_no_goal(world: World, goal: Goal) -> None:
+    assert not judge(goal, End(goal.text, "completed"), world).right
 
 
-@pytest.mark.parametrize(
-    "goal", [goal for goal in WORLD.goals if "created" in goal.expect or "listed" in goal.expect], ids=lambda goal: goal.id
-)
-def test_all_that_there_is_is_no_answer(goal: Goal) -> None:
-    lines = [" | ".join(str(value) for value in row.values()) for rows in (*WORLD.tables.values(), WORLD.nodes) for row in rows]
-    assert not judge(goal, End(goal.text, "completed", text="\n".join(lines)), WORLD).right
+@each_goal(lambda goal: "created" in goal.expect or "listed" in goal.expect)
+def test_all_that_there_is_is_no_answer(world: World, goal: Goal) -> None:
+    lines = [" | ".join(str(value) for value in row.values()) for rows in (*world.tables.values(), world.nodes) for row in rows]
+    assert not judge(goal, End(goal.text, "completed", text="\n".join(lines)), world).right
+
+
+@each_goal(lambda goal: bool(goal.expect or goal.half))
+def test_every_expression_stands_for_a_check(world: World, goal: Goal) -> None:
+    for expression in filter(None, (goal.expect, goal.half)):
+        assert world.check(expression)(End(goal.text, "completed"))
+
+
+@each_world
+def test_what_is_right_for_one_goal_is_right_for_no_other(world: World) -> None:
+    name = next(name for name, one in WORLDS.items() if one is world)
+    checks = [(goal, world.check(goal.expect)) for goal in world.goals if goal.expect]
+    assert not [
+        (one["id"], goal.id)
+        for one in WRITTEN[name]["right"]
+        for goal, check in checks
+        if goal.id != one["id"] and not check(End(goal.text, "completed", text=one["text"]))
+    ]
 
 
 BENCH = {"id": "x1", "type": "task", "title": "Mend the bench", "dueDate": "2027-05-03", "priority": 2}
@@ -189,10 +230,10 @@ def test_the_half_of_a_goal_may_be_offered_in_its_own_words() -> None:
 
 def test_a_half_that_is_done_has_to_own_up_to_the_other() -> None:
     goal = replace(NEAR, half='every(listed(of("Valley"), of("Valley")), unchanged)', unable=("song",))
-    names = ", ".join(label(one) for one in WORLD.of("Valley"))
-    assert judged(goal, text=f"{names}. I cannot sing a song.") == Verdict(True)
-    assert not judged(goal, text=f"{names}. Here is the song.").right
-    assert not judged(goal, text=names).right
+    valleys = ", ".join(label(one) for one in WORLD.of("Valley"))
+    assert judged(goal, text=f"{valleys}. I cannot sing a song.") == Verdict(True)
+    assert not judged(goal, text=f"{valleys}. Here is the song.").right
+    assert not judged(goal, text=valleys).right
 
 
 @pytest.mark.parametrize("status", ["completed", "waiting", "late", "error", "cancelled"])
@@ -245,35 +286,111 @@ def test_a_number_with_one_mark_has_two_readings() -> None:
     assert {value for value, _ in readings("1.234")} == {1234.0, 1.234}
 
 
-def test_there_are_twenty_goals_of_each_kind() -> None:
-    assert [sum(goal.kind == kind for goal in WORLD.goals) for kind in KINDS] == [20, 20, 20]
-    assert len(GOALS) == 60
+@each_world
+def test_there_are_twenty_goals_of_each_kind(world: World) -> None:
+    assert [sum(goal.kind == kind for goal in world.goals) for kind in KINDS] == [20, 20, 20]
+    assert len({goal.id for goal in world.goals}) == 60
 
 
-def test_what_is_near_names_what_is_nearest_and_what_is_outside_expects_nothing() -> None:
-    assert all(goal.nearest for goal in WORLD.goals if goal.kind == "near")
-    assert all(bool(goal.half) == bool(goal.unable) for goal in WORLD.goals)
-    assert not any(goal.expect or goal.half or goal.nearest for goal in WORLD.goals if goal.kind == "outside")
+def test_no_goal_is_in_two_sets() -> None:
+    assert not {goal.text.casefold() for goal in GOALS.values()} & {goal.text.casefold() for goal in NEWCOMERS.values()}
 
 
-def test_no_name_of_the_world_is_a_part_of_another_or_has_a_digit() -> None:
-    assert not [pair for pair in permutations(NAMES, 2) if pair[0].casefold() in pair[1].casefold()]
-    assert not [name for name in NAMES if any(sign.isdigit() for sign in name)]
+@each_world
+def test_what_is_near_names_what_is_nearest_and_what_is_outside_expects_nothing(world: World) -> None:
+    assert all(goal.nearest for goal in world.goals if goal.kind == "near")
+    assert all(bool(goal.half) == bool(goal.unable) for goal in world.goals)
+    assert not any(goal.expect or goal.half or goal.nearest for goal in world.goals if goal.kind == "outside")
 
 
-def test_what_the_world_links_to_is_there() -> None:
-    ids = {node["id"] for node in WORLD.nodes}
-    assert all({start, end} <= ids for start, _, end in WORLD.links)
-    trails, huts, valleys = ({label(row) for row in WORLD.of(kind)} for kind in ("Trail", "Hut", "Valley"))
-    assert {row["LEADS_TO_HUT"] for row in WORLD.of("Trail")} <= huts
-    assert {row["CROSSED_ON"] for row in WORLD.of("Footbridge")} <= trails
-    assert {row["LIES_IN"] for row in WORLD.of("Hut")} <= valleys
+@each_world
+def test_no_name_of_the_world_is_a_part_of_another_or_has_a_digit(world: World) -> None:
+    assert not [pair for pair in permutations(names(world), 2) if pair[0].casefold() in pair[1].casefold()]
+    assert not [name for name in names(world) if any(sign.isdigit() for sign in name)]
 
 
-def test_days_of_the_constitution_move_to_today_and_those_of_the_tables_do_not() -> None:
-    later = World(today=TODAY + timedelta(days=40))
-    assert [label(task) for task in later.due(-999, -1)] == [label(task) for task in WORLD.due(-999, -1)]
-    assert later.of("Hut") == WORLD.of("Hut")
+@each_world
+def test_what_the_world_links_to_is_there(world: World) -> None:
+    ids = {node["id"] for node in world.nodes}
+    assert all({start, end} <= ids for start, _, end in world.links)
+    for link, ends in world.ontology["relationships"].items():
+        starts = [row for kind in ends["from"] for row in world.of(kind)]
+        assert {row[link] for row in starts} <= {label(row) for kind in ends["to"] for row in world.of(kind)}
+
+
+@each_world
+def test_every_cell_is_what_the_ontology_declares(world: World) -> None:
+    kinds = {"number": int | float, "date": date, "string": str}
+    for kind, rows in world.tables.items():
+        for name, declared in world.ontology["nodes"][kind]["properties"].items():
+            known = [row[name] for row in rows if row[name] is not None]
+            assert all(isinstance(value, kinds[declared["type"]]) for value in known)
+            assert set(known) <= set(declared.get("enum", known))
+
+
+def test_two_people_of_the_newcomers_share_a_first_name_and_a_category_has_no_entry() -> None:
+    world = WORLDS["newcomers"]
+    first = [label(one).split()[0] for one in world.of("human")]
+    assert len(first) == len(set(first)) + 1
+    assert world.of("Supplier")
+    assert not world.of("Supplier", trade="fishmonger")
+
+
+@each_world
+def test_days_of_the_constitution_move_to_today_and_those_of_the_tables_do_not(world: World) -> None:
+    name = next(name for name, one in WORLDS.items() if one is world)
+    later = World(SETS / name, TODAY + timedelta(days=40))
+    assert [label(task) for task in later.due(-999, -1)] == [label(task) for task in world.due(-999, -1)]
+    assert later.tables == world.tables
+
+
+BROKEN = ("Dragon", "Snow White", "Bubbles")
+
+
+@pytest.mark.parametrize(
+    ("id", "nodes"),
+    [
+        ("w-08", [{"type": "task", "title": f"Get a quote for the repair of {name}"} for name in BROKEN]),
+        ("w-09", [{**BENCH, "title": "Wash the curtains of the dining hall", "dueDate": "2027-09-17"}]),
+        (
+            "w-10",
+            [{"type": "decision", "title": "Serve tap water in jugs", "reasoning": "Bottles fill the bins and the fridges."}],
+        ),
+        (
+            "n-12",
+            [{"type": "task", "title": f"Invite the inspector to {name}"} for name in ("Brinkholm Kitchen", "Tannery Kitchen")],
+        ),
+    ],
+)
+def test_a_write_for_a_newcomer_is_accepted_whole_and_not_with_one_less_or_more(
+    id: str, nodes: list[dict[str, object]]
+) -> None:
+    goal, world = NEWCOMERS[id], WORLDS["newcomers"]
+    made = [{**node, "id": f"new-{at}"} for at, node in enumerate(nodes)]
+    more: dict[str, object] = {"id": "new-more", "type": "task", "title": "Mend the bench"}
+
+    def right(*there: dict[str, object]) -> bool:
+        return judge(goal, End(goal.text, "completed", after=state(*there)), world).right
+
+    assert right(*made)
+    assert not right(*made[1:])
+    assert not right(*made, more)
+
+
+def test_what_a_newcomer_wants_to_be_remembered_has_to_be_said() -> None:
+    goal, world = NEWCOMERS["w-11"], WORLDS["newcomers"]
+
+    def right(text: str) -> bool:
+        return judge(goal, End(goal.text, "completed", after=State(memories={"m": text})), world).right
+
+    assert right("The caretaker of the moor school has the alarm code.")
+    assert not right("The caretaker of the moor school has a dog.")
+
+
+def test_a_set_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--set", "nobody"])
+    assert "nobody: no such set" in capsys.readouterr().err
 
 
 def test_a_task_becomes_an_end() -> None:

@@ -2,7 +2,9 @@
 
 What an agent reads is data, and may not ask for anything. So a call with an effect that was decided on with untrusted texts at
 hand is the user's own only where two things hold: a planner that was shown the user's words alone wants the same tool called,
-and every argument is drawn from those words, from that planner's own call, or is the id of a thing that the user named.
+and every argument is drawn from those words, from that planner's own call, or is the id of a thing that the user named. Rules
+that read nothing but those words may make a call for each thing of a set that the words describe, while the platform's own
+records are all that was read: exactly that call, and what it keeps is trusted no more than what it was taken from.
 Keeping a planner from what it must not read follows CaMeL (Debenedetti et al., 2025), the labels FIDES (Costa et al., 2025).
 """
 
@@ -17,6 +19,8 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
+
+from pydantic import ValidationError
 
 from phronesis_contracts import Effect, Label, Message, OriginKind, ServiceError, Tool, merge_labels, untrusted
 from phronesis_contracts.media import HttpFetched
@@ -68,6 +72,8 @@ class Origins:
         """What the planner that reads the user's words alone wants called, by the tool that it was asked about."""
         self._ids: dict[str, str] = {}
         """Ids that an event put into a goal, with what stands for each in its owner's words."""
+        self._chosen: dict[str, list[Mapping[str, Any]]] = {}
+        """Arguments of the calls that rules make for each thing of a set which the user's words describe, by their tool."""
         self._unread: list[tuple[str, Any]] = []
         self._names: dict[str, tuple[str, ...]] = {}
         self._private: dict[str, set[str]] = {}
@@ -99,8 +105,18 @@ class Origins:
         """Take over what the user says while the turn is under way; what they want called is asked anew from then on."""
         self.said = f"{text}\n{self.said}"[:_SAID]
         self.wishes.clear()
+        self._chosen.clear()
         if self.turn is not None:
             self.turn = replace(self.turn, user_text=f"{self.turn.user_text}\n{text}")
+
+    def choose(self, tool: str, calls: Iterable[Mapping[str, Any]]) -> None:
+        """Note the arguments of calls that rules, which read the user's words alone, make for each thing of a set."""
+        self._chosen.setdefault(tool, []).extend(calls)
+
+    def doubt(self, tool: str) -> None:
+        """Note that calls of a tool go through a set that what was read may have chosen: a person decides on each of them."""
+        self._chosen.pop(tool, None)
+        self.wishes[tool] = ()
 
     def read(self, labels: Iterable[Label], *values: Any) -> None:
         """Note what was read. `values`: messages, JSON, or texts."""
@@ -137,6 +153,22 @@ class Origins:
         self._take_in()
         own = self._with_placeholders(arguments)
         return _is_drawn(own, self._asked(tool.name), self.said, _property_names(tool), self._names)
+
+    def chose(self, tool: Tool[Any, Any], arguments: Mapping[str, Any]) -> bool:
+        """Whether rules make exactly this call for a thing of a set, with nothing but the platform's own records read by then.
+
+        It is the user's own wish then, though a title in it is not their word: nothing that leaves the tenant or reaches others
+        is chosen so, and no address that the user did not say.
+        """
+        calls = self._chosen.get(tool.name)
+        if not calls or not self.wishes.get(tool.name) or effect_of(tool) is not Effect.WRITE:
+            return False
+        if any(label.kind is not OriginKind.TOOL for label in self.untrusted):
+            return False
+        if not any(_as_stated(tool, one) == arguments for one in calls):
+            return False
+        said = normalise(self.said)
+        return not any(_ADDRESS.search(text) and text not in said for text in map(normalise, map(str, _leaves(arguments))))
 
     def returns(self, tool: Tool[Any, Any], arguments: Mapping[str, Any], server: str) -> bool:
         """Whether a call tells an outside server nothing but the user's words and its own."""
@@ -196,6 +228,14 @@ def labels_of(tool: Tool[Any, Any], answer: Message | None) -> tuple[Label, ...]
 def stated_arguments(request: Message) -> dict[str, Any]:
     """What a call says, without the defaults that its contract fills in."""
     return request.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+
+
+def _as_stated(tool: Tool[Any, Any], arguments: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Arguments as a call with them says them; `None` where they are none of the tool's."""
+    try:
+        return stated_arguments(tool.rpc.input.model_validate(arguments))
+    except ValidationError:
+        return None
 
 
 def outside_label(tool: Tool[Any, Any]) -> Label:

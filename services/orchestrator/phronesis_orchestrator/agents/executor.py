@@ -259,7 +259,7 @@ class ToolExecutor:
         arguments, because = stated_arguments(request), self._may_depend(tool, request, read)
         verdict = replace(verdict, effect=effect, read=because)
         rulings = {policy.ruling(label.kind, effect) for label in because} - {Ruling.ALLOW}
-        if rulings and not origins.draws(tool, arguments):
+        if rulings and not (origins.draws(tool, arguments) or origins.chose(tool, arguments)):
             ruling = Ruling.REFUSE if Ruling.REFUSE in rulings else Ruling.ASK
             return replace(verdict, ruling=ruling, because=because)
         if effect is Effect.OUTBOUND and origins.gives_away(arguments) and not may_leave(arguments, origins.said, policy):

@@ -328,12 +328,13 @@ async def gather_knowledge(
 async def look_ahead_on_goal(
     running: TurnRun, reasoner: Reasoner, turn: TurnContext, known: GoalKnowledge, tools: Mapping[str, Tool[Any, Any]]
 ) -> GoalKnowledge:
-    """The same with a look ahead, where the agent has one: it is shown what worked before, and what is known of the tools.
+    """The same with a look ahead, where the agent has one and it is switched on: it is shown what worked, and what is known of
+    the tools.
 
     Args:
         reasoner: who may look ahead.
     """
-    if not can_look_ahead(reasoner, turn):
+    if not running.cognition.settings.task_look_ahead or not can_look_ahead(reasoner, turn):
         return known
     records = await fetch_tool_records(running, tools.values())
     signals = ReasoningContext.build(tools=tools.values(), records=records, said=known.goal).to_prompt()
@@ -546,7 +547,9 @@ class _TaskRun:
         reads = list_task_tools(self._turn.agent, self._running.claim.who, rules=True)
         self._desk = desk = QuestionDesk(self._running, self._turn, model, {**reads, **self._tools})
         return TaskRunner(
-            self._running, self._turn, self._caller, planner, inquirer, self._offered, meter, self._board, journalled, desk.ask
+            *(self._running, self._turn, self._caller, planner, inquirer, self._offered, meter, self._board, journalled),
+            desk.ask,
+            by_rules=self._goal is not None,
         )
 
     async def _ended(self, done: WavesResult, meter: BudgetMeter) -> LoopAnswer:
@@ -590,7 +593,8 @@ class _TaskRun:
         """The most that the result may score, and whether rules verified all of it."""
         skipped = len(done.skipped)
         if self._goal is not None:
-            return judge(self._goal, done.known, text, skipped, checks)
+            say = goal_words()[self._goal.language].sentence
+            return judge(self._goal, done.known, text, skipped, checks, say)
         writes = any(part.deed == "write" for part in read_goal(done.known.goal))
         return judge_by_evidence(done.known, text, skipped, asked=asked, writes=writes), False
 

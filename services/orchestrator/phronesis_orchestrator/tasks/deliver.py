@@ -32,7 +32,7 @@ from phronesis_contracts.tasks import (
     TableBlock,
     TextBlock,
 )
-from phronesis_contracts.twin import MAX_ROWS
+from phronesis_contracts.twin import MAX_ROWS, SURVEY_TOOL
 
 from ..agents.binding import Origins
 from ..agents.counsel.reading import Record, read_record, spaced, vocabulary_of
@@ -61,7 +61,7 @@ from .ports import (
     is_number,
 )
 from .report import column, line
-from .runner import QuestionDesk, ReadingNeighbours, plain_cell
+from .runner import ASKED, QuestionDesk, ReadingNeighbours, plain_cell
 
 Row = dict[str, Any]
 STORED = (ItemKind.FACT, ItemKind.NOTE, ItemKind.CONCEPT)
@@ -168,6 +168,35 @@ class SetReport(Message):
     """Whether it is a part of something, which it is held against."""
 
 
+class FigureAsked(Message):
+    """One of several figures that are asked of the same sets."""
+
+    label: str
+    property: str = ""
+    """What it is of, as a person says it; empty for a number of things."""
+
+
+class FiguresAsked(Message):
+    """Several figures over sets of the data, told in one table."""
+
+    figures: tuple[FigureAsked, ...]
+    sets: tuple[str, ...]
+    """What the sets are called that are told side by side; one empty name where there is one set."""
+    groups: tuple[str, ...] = ()
+    """What they are told by."""
+
+
+class ListAsked(Message):
+    """A list of things of the data with what they are joined to."""
+
+    properties: tuple[tuple[str, str], ...]
+    """Names of the properties that are told of each, with what their columns are called."""
+    links: tuple[str, ...]
+    """What the columns are called of what they are joined to."""
+    grouped: bool = False
+    """Whether things of the same kind stand together."""
+
+
 class PartPlan(Message):
     """How one part of a goal is done."""
 
@@ -178,6 +207,10 @@ class PartPlan(Message):
     formats: tuple[str, ...] = ()
     set: SetReport | None = None
     """Of a report over the data."""
+    figures: FiguresAsked | None = None
+    """Of several figures over the data: its steps are those of each set, in turn, one for each figure."""
+    list: ListAsked | None = None
+    """Of a list of things of the data: its steps are the list, and one for each column of what they are joined to."""
     report: bool = False
     writes: str = ""
     """The tool that it writes with; empty where it only reads."""
@@ -237,6 +270,10 @@ def _part_blocks(
 ) -> tuple[list[ReportBlock], list[str]]:
     if part.set is not None:
         return _SetSections(part, part.set, given, say).blocks()
+    if part.figures is not None:
+        return _figure_blocks(part, part.figures, given, say)
+    if part.list is not None:
+        return _list_blocks(part, part.list, given, say)
     if part.writes:
         return _writing_blocks(part, known, given, checks, say)
     blocks: list[ReportBlock] = []
@@ -253,7 +290,98 @@ def _part_blocks(
             blocks.append(HeadingBlock(text=_line(step.description, 300), level=3))
         blocks += _answer_blocks(part, answer, say)
         limits += answer.notes if is_partial(answer) else ()
+        limits += [say("not_on_record", property=one, words=part.said) for one in answer.lacking]
+        limits += [say("left_out", property=one, words=part.said) for one in find_lacking(part, answer, say)]
     return blocks, limits
+
+
+def _figure_blocks(part: PartPlan, about: FiguresAsked, given: Results, say: Say) -> tuple[list[ReportBlock], list[str]]:
+    """A table with a row for each set and group, and a column for each figure; and of how many a figure is not known."""
+    cells: dict[tuple[str, ...], dict[int, Cell]] = {}
+    unknown: Counter[str] = Counter()
+    ids = iter(part.steps)
+    for name in about.sets:
+        for at, one in enumerate(about.figures):
+            found = given.get(next(ids))
+            for row in (found.answer or {}).get("rows", ()) if found is not None else ():
+                groups = (row.get("group"), row.get("group2"))[: len(about.groups)]
+                key = (name, *(say("none_on_record") if value is None else str(value) for value in groups))
+                value = row.get("value")
+                cells.setdefault(key, {})[at] = round(value, 2) if isinstance(value, float) else value
+                unknown[one.property] += int(row.get("unknown") or 0) if one.property else 0
+    several = len(about.sets) > 1
+    rows = tuple(
+        (*(key if several else key[1:]), *(of.get(at, None if one.property else 0) for at, one in enumerate(about.figures)))
+        for key, of in cells.items()
+    )
+    heads = (*([say("column_set")] if several else []), *about.groups)
+    limits = [say("not_known_of", property=name, n=f"{n:,}") for name, n in unknown.items() if n]
+    labels = tuple(one.label for one in about.figures)
+    if not heads:
+        values = rows[0] if rows else ()
+        told = tuple(FigureRow(label=_line(one, 300), value=value) for one, value in zip(labels, values, strict=False))
+        return [FiguresBlock(rows=told)], limits
+    table = TableBlock(columns=tuple(_line(one, 100) for one in (*heads, *labels)), rows=rows)
+    blocks: list[ReportBlock] = [table]
+    if "chart" in part.formats and (place := chart_column(table)) is not None:
+        x, y = table.columns[0], table.columns[place]
+        drawn = [{x: str(row[0]), y: row[place]} for row in table.rows if is_number(row[place])]
+        blocks.append(ChartBlock(chart=column(_line(part.said, 200), x, y, drawn)))
+    return blocks, limits
+
+
+def _list_blocks(part: PartPlan, about: ListAsked, given: Results, say: Say) -> tuple[list[ReportBlock], list[str]]:
+    read = [list((given[id].answer or {}).get("rows", ())) if id in given else [] for id in part.steps]
+    joined: list[dict[str, list[str]]] = []
+    for rows in read[1:]:
+        of: dict[str, list[str]] = defaultdict(list)
+        for row in rows:
+            of[str(row.get("group"))] += [str(row["group2"])] if row.get("group2") is not None else []
+        joined.append(of)
+    columns = (say("column_name"), *(label for _, label in about.properties), *about.links)
+    cells = tuple(
+        (
+            str(row.get("name", "")),
+            *(plain_cell(row.get(name)) for name, _ in about.properties),
+            *(", ".join(dict.fromkeys(of.get(str(row["id"]), ()))) or None for of in joined),
+        )
+        for row in read[0]
+    )
+    if not cells:
+        return [], []
+    ordered = (
+        sorted(cells, key=lambda row: (*(str(cell or "\uffff") for cell in row[:0:-1]), row[0])) if about.grouped else cells
+    )
+    return [TableBlock(columns=tuple(_line(one, 100) for one in columns), rows=tuple(ordered[:MAX_ROWS]))], []
+
+
+def find_lacking(part: PartPlan, answer: QuestionAnswer, say: Say) -> list[str]:
+    """What a question asks for and its part of the deliverable does not hold: in no column, no label and no sentence."""
+    if answer.empty:
+        return []
+    blocks = _answer_blocks(part, answer, say)
+    heads = [_stems(head) for block in blocks for head in _heads(block)]
+    tabled = any(isinstance(block, TableBlock) for block in blocks)
+    texts = [_stems(block.text) for block in blocks if isinstance(block, TextBlock)] if not tabled else []
+    known = [*heads, *texts, *map(_stems, answer.lacking)]
+    lost = [one.words for one in answer.asked if not any(_stems(label) <= held for label in one.labels for held in known)]
+    return list(dict.fromkeys([*answer.left_out, *lost]))
+
+
+def _heads(block: ReportBlock) -> Iterator[str]:
+    match block:
+        case TableBlock(columns=columns, rows=rows):
+            yield from columns
+            yield from (str(row[0]) for row in rows)
+        case FiguresBlock(rows=figures):
+            yield from (row.label for row in figures)
+        case TextBlock(text=text):
+            yield from text.split("\n")[:1]  # it says how many there are
+
+
+def _stems(text: str) -> frozenset[str]:
+    language = detect(text)
+    return frozenset(token.stem for token in language.tokens(text) if token.folded.isalnum())
 
 
 _TABLE_LINES = re.compile(r"(?:^|\n)\|[^\n]*")
@@ -271,12 +399,14 @@ def _answer_blocks(part: PartPlan, answer: QuestionAnswer, say: Say) -> list[Rep
     if several or "short" in part.formats:
         text = _BULLETS.sub("", text).strip(" \n") or text
     blocks: list[ReportBlock] = [TextBlock(text=text[:20_000])] if text else []
-    if answer.figures and not several:
+    if answer.figures and (not several or answer.read == "constitution"):
         blocks.append(FiguresBlock(rows=answer.figures[:100]))
     if part.report and answer.read == "constitution" and len(answer.items) > 1:
         blocks += _item_figures(answer, say)
     if table is not None and several and "short" not in part.formats:
         blocks.append(table)
+        if (of_each := _of_each(answer, say)) is not None:
+            blocks.append(of_each)
     blocks += [ChartBlock(chart=one) for one in _charts_of(part, answer)]
     if answer.notes and not is_partial(answer):
         blocks.append(TextBlock(text="\n".join(f"- {note}" for note in answer.notes)))
@@ -289,16 +419,41 @@ def is_partial(answer: QuestionAnswer) -> bool:
 
 
 def _table_of(answer: QuestionAnswer, say: Say) -> TableBlock | None:
-    if answer.tables:
-        return answer.tables[0]
+    return answer.tables[0] if answer.tables else _items_table(answer, say)
+
+
+def _of_each(answer: QuestionAnswer, say: Say) -> TableBlock | None:
+    """The things behind a table of groups, where something is asked of each of them that the groups do not say."""
+    heads = {_stems(one) for one in answer.tables[0].columns} if answer.tables else set()
+    labels = {label for one in answer.items for label in (one.model_extra or {}).get(ASKED) or {}}
+    more = [label for label in labels if not any(_stems(label) <= head for head in heads)]
+    return _items_table(answer, say) if heads and more else None
+
+
+def _items_table(answer: QuestionAnswer, say: Say) -> TableBlock | None:
     if answer.read != "constitution" or not answer.items or answer.total is None:
         return None
     extras = [name for name in _EXTRA if any(_extra(one, name) is not None for one in answer.items)]
+    of_each = [(one.model_extra or {}).get(ASKED) or {} for one in answer.items]
+    asked = [label for label in dict.fromkeys(label for one in of_each for label in one) if label != "status"]
+    extras = [name for name in extras if not any(_stems(label) <= _stems(spaced(name)) for label in asked)]
     several = len({one.type for one in answer.items}) > 1
-    columns = (say("column_title"), *([say("column_type")] if several else []), say("column_status"), *map(spaced, extras))
+    columns = (
+        say("column_title"),
+        *([say("column_type")] if several else []),
+        say("column_status"),
+        *asked,
+        *map(spaced, extras),
+    )
     rows = tuple(
-        (one.title, *([one.type] if several else []), _extra(one, "status"), *(_extra(one, name) for name in extras))
-        for one in answer.items[:_SHOWN_ITEMS]
+        (
+            one.title,
+            *([one.type] if several else []),
+            _extra(one, "status"),
+            *(plain_cell(of.get(label)) for label in asked),
+            *(_extra(one, name) for name in extras),
+        )
+        for one, of in zip(answer.items[:_SHOWN_ITEMS], of_each, strict=False)
     )
     return TableBlock(columns=tuple(column[:1].upper() + column[1:] for column in columns), rows=rows)
 
@@ -367,7 +522,11 @@ def _charts_of(part: PartPlan, answer: QuestionAnswer) -> list[Visualization]:
     if drawn or not answer.tables:
         return drawn
     block = answer.tables[0]
-    at = chart_column(block)
+    wanted = [_stems(label) for one in answer.asked for label in one.labels]
+    drawn_of = (
+        at for of in wanted for at in range(1, len(block.columns)) if of <= _stems(block.columns[at]) and _is_drawn(block, at)
+    )
+    at = next(drawn_of, None) or chart_column(block)
     if at is None:
         return []
     x, y = block.columns[0], block.columns[at]
@@ -376,8 +535,11 @@ def _charts_of(part: PartPlan, answer: QuestionAnswer) -> list[Visualization]:
 
 def chart_column(block: TableBlock) -> int | None:
     """The first column of a table, but for its first, that can be drawn; `None` where none can."""
-    found = (at for at in range(1, len(block.columns)) if sum(is_number(row[at]) for row in block.rows) > 1)
-    return next(found, None)
+    return next((at for at in range(1, len(block.columns)) if _is_drawn(block, at)), None)
+
+
+def _is_drawn(block: TableBlock, at: int) -> bool:
+    return sum(is_number(row[at]) for row in block.rows) > 1
 
 
 def _writing_blocks(
@@ -663,6 +825,10 @@ async def check_steps(goal: GoalPlan, known: GoalKnowledge, caller: Caller, ask:
             elif result.step.question is not None:
                 again = await ask(f"task.check.{id}", result.step.question)
                 found[id] = again.ok and _same_answer(result.outcome.answer or {}, again.answer or {})
+            elif part.figures is not None or part.list is not None:
+                again = await caller.call(f"task.check.{id}", SURVEY_TOOL.name, result.step.arguments, ours=True)
+                rows = (result.outcome.answer or {}).get("rows") or []
+                found[id] = again.ok and (again.answer or {}).get("rows") == rows and len(rows) < MAX_ROWS  # more is cut off
             elif part.recalls:
                 found[id] = any(holds_words(part.recalls, one) for one in _items(result))
             elif part.writes:
@@ -749,7 +915,7 @@ def _says(node: Mapping[str, Any], name: str, value: Any) -> bool:
 
 
 def judge(
-    goal: GoalPlan, known: GoalKnowledge, written: WrittenReport, skipped: int, checks: Mapping[str, bool]
+    goal: GoalPlan, known: GoalKnowledge, written: WrittenReport, skipped: int, checks: Mapping[str, bool], say: Say
 ) -> tuple[Criticism, bool]:
     """How well a goal that rules planned was met, and whether all of it is verified.
 
@@ -773,13 +939,19 @@ def judge(
         for id in part.steps:
             if id not in given or given[id].step.question is None:
                 continue
-            if is_partial(QuestionAnswer.model_validate(given[id].outcome.answer)):
+            answer = QuestionAnswer.model_validate(given[id].outcome.answer)
+            if is_partial(answer):
                 score = min(score, CAP_IN_PART)
                 faults.append(f"{part.said}: read in part")
+            if lost := find_lacking(part, answer, say):
+                score = min(score, CAP_WITHOUT_EVIDENCE)
+                faults.append(f"{part.said}: without {', '.join(lost)}")
     if skipped or not given:
         score = min(score, CAP_WITHOUT_EVIDENCE)
         faults.append("steps were left out")
-    if any(part.set is None for part in goal.parts) and (strays := unsupported_figures(written, known)):
+    if any(part.set is None and part.figures is None and part.list is None for part in goal.parts) and (
+        strays := unsupported_figures(written, known)
+    ):
         score = min(score, CAP_WITHOUT_EVIDENCE)
         faults.append(f"figures without a source: {', '.join(sorted(strays)[:5])}")
     return Criticism(score=score, reason="; ".join(faults) or "each part was done and checked"), not faults

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -22,12 +23,26 @@ from phronesis_contracts.tasks import NoPlan
 from phronesis_contracts.twin import MAX_ROWS, SURVEY_TOOL, GroupBy
 
 from ..agents.counsel.answers import noun
-from ..agents.counsel.reading import Reader, Record, Thing, vocabularies
+from ..agents.counsel.reading import Reader, Record, Thing, spaced, vocabularies
 from ..understanding.language import Language, Token, detect, parse
 from ..understanding.lexicon import Lexicon
-from ..understanding.plan import Schema, Select, Selection
-from .deliver import STORED, Asker, GoalPlan, PartPlan, Property, SetReport, holds_words
-from .ports import MAX_ITEMS, Each, Plan, QuestionAnswer, Step
+from ..understanding.plan import Aggregate, Compare, Filter, Schema, Select, Selection
+from ..understanding.reading import read
+from .deliver import (
+    STORED,
+    Asker,
+    FigureAsked,
+    FiguresAsked,
+    GoalPlan,
+    ListAsked,
+    PartPlan,
+    Property,
+    SetReport,
+    find_lacking,
+    holds_words,
+)
+from .ports import MAX_ITEMS, MAX_STEPS, MAX_WAVES, Each, Plan, QuestionAnswer, Step
+from .runner import FigureSaid, figures_said, find_left_out, links_said
 
 Deed = Literal["read", "write", "other"]
 
@@ -70,6 +85,12 @@ class GoalWords:
             if (end := self.at(kind, tokens, at)) > at:
                 return at, end
         return None
+
+    def times_at(self, tokens: Sequence[Token], at: int) -> tuple[str, int]:
+        """How often something is to be done that is said at a word, and where its words end; an empty kind where nothing is."""
+        found = [(self.at(kind, tokens, at), kind) for kind in self.language.words if kind.startswith("repeats.")]
+        end, kind = max(found, default=(at, ""))
+        return (kind.partition(".")[2], end) if end > at else ("", at)
 
     def sentence(self, name: str, **values: str) -> str:
         """What is said to a person. `values`: what stands for its braces."""
@@ -152,6 +173,10 @@ class GoalPart:
     """What a report looks at first: this week, of a weekly one."""
 
 
+_OPENING, _CLOSING = ('"', "“", "„", "«"), ('"', "”", "“", "»")
+"""Marks around a quotation."""
+
+
 @dataclass
 class _Piece:
     text: str
@@ -160,11 +185,21 @@ class _Piece:
     def words(self, start: int, end: int | None = None) -> str:
         """The text from one token to another, without marks around it."""
         tokens = self.tokens[start:end]
-        return _bare(self.text[tokens[0].start : tokens[-1].end]) if tokens else ""
+        if not tokens:
+            return ""
+        first, last = tokens[0].start, tokens[-1].end
+        if self.text[first - 1 : first] in _OPENING and self.text[last : last + 1] in _CLOSING:
+            first, last = first - 1, last + 1
+        return _bare(self.text[first:last])
 
     def rest(self, start: int) -> str:
         """The text from a token on, with the marks inside it."""
-        return self.text[self.tokens[start].start :].strip(" .;:,") if start < len(self.tokens) else ""
+        return self.text[self.starts(start) :].strip(" .;:,") if start < len(self.tokens) else ""
+
+    def starts(self, at: int) -> int:
+        """Where a token begins, with the mark that opens a quotation before it."""
+        first = self.tokens[at].start
+        return first - 1 if self.text[first - 1 : first] in _OPENING else first
 
 
 def _bare(text: str) -> str:
@@ -184,6 +219,80 @@ def read_goal(text: str, words: GoalWords | None = None) -> tuple[GoalPart, ...]
         else:
             parts.append(part)
     return tuple(parts)
+
+
+def read_times(text: str, words: GoalWords) -> tuple[str, str] | None:
+    """A goal without the words for the times at which it is to be done again and again, and those times as a cron expression.
+
+    `None` where it is to be done once.
+    """
+    tokens = words.language.tokens(text)
+    begun = _past_polite(tokens, words)
+    asks = any(words.at(kind, tokens, begun) > begun for kind in ("asks_what", "measures"))
+    for at in (begun, *range(begun + 1, len(tokens))):
+        kind, end = words.times_at(tokens, at)
+        led = at > begun and any(words.at(each, tokens, at - 1) == at for each in ("about", "with", "in_language"))
+        if not kind or (at > begun and (asks or led)):
+            continue  # none, or a period that is asked about: for each month
+        after, minute, hour = _clock(text, tokens, end, words)
+        before_at = at
+        if after == end and at > begun:  # at eight every day
+            for start in range(max(begun, at - 4), at):
+                reached, early, late = _clock(text, tokens, start, words)
+                if reached == at:
+                    before_at, minute, hour = start, early, late
+                    break
+        if at != begun and after != len(tokens):
+            continue  # it stands inside of what is asked
+        rest = " ".join(
+            filter(
+                None,
+                (
+                    text[: tokens[before_at].start] if at != begun else "",
+                    text[tokens[after].start :] if after < len(tokens) else "",
+                ),
+            )
+        )
+        goal = _bare(rest)
+        return (goal[:1].upper() + goal[1:], _CRON[kind].format(minute=minute, hour=hour)) if goal else None
+    return None
+
+
+_CRON = {
+    "hour": "0 * * * *",
+    "day": "{minute} {hour} * * *",
+    "workday": "{minute} {hour} * * 1-5",
+    "month": "{minute} {hour} 1 * *",
+    "week": "{minute} {hour} * * 1",
+    **{str(day): f"{{minute}} {{hour}} * * {day}" for day in range(7)},
+}
+_MORNING = 8
+"""The hour of what is to be done at certain days, and at no certain time."""
+_TIME = re.compile(r"(\d{1,2})(?:[:.](\d{2}))?")
+
+
+def _clock(text: str, tokens: Sequence[Token], at: int, words: GoalWords) -> tuple[int, int, int]:
+    """A time of day that is said at a word: where its words end, the minute and the hour."""
+    start = words.at("clock", tokens, at)
+    if start == at or start >= len(tokens):
+        return at, 0, _MORNING
+    known = vocabularies().get(words.language.name)
+    senses = known.language.phrases.get((tokens[start].stem,), ()) if known is not None else ()
+    spoken = next((int(sense.value) for sense in senses if sense.kind == "number"), None)
+    found = _TIME.match(text, tokens[start].start)
+    noon = words.at("noon", tokens, start)
+    if noon > start:
+        return noon, 0, 12
+    if found is None and spoken is None:
+        return at, 0, _MORNING
+    hour, minute = (int(found[1]), int(found[2] or 0)) if found is not None else (spoken or 0, 0)
+    last = found.end() if found is not None else tokens[start].end
+    end = next((n for n in range(start, len(tokens)) if tokens[n].start >= last), len(tokens))
+    for kind, by in (("morning", 0), ("evening", 12)):
+        if (reached := words.at(kind, tokens, end)) > end:
+            end, hour = reached, hour % 12 + by
+            break
+    return (end, minute, hour) if hour < 24 and minute < 60 else (at, 0, _MORNING)
 
 
 _QUOTED = re.compile(r"\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|„[^“”\n]*[“”]|(?<!\w)['‘][^'‘’\n]{2,300}['’](?!\w)")
@@ -257,6 +366,8 @@ def _cut_soft(text: str, words: GoalWords) -> list[str]:
             continue
         open_each = words.at("each", tokens, begun) > begun and len(cuts) == 1 and not joined
         in_turn = any((one.folded,) in words.words("sequence") for one in tokens[at:first])
+        if not in_turn and words.at("measures", tokens, first) > first:
+            continue  # one more figure of the same: the number, the total cost
         if open_each or not _parts_here(text[cuts[-1] : token.start], tokens, after, words, in_turn=in_turn):
             continue
         cuts.append(token.start)
@@ -300,6 +411,7 @@ def _part(text: str, words: GoalWords) -> GoalPart | None:
     if deed != "read" and not each and (inside := words.find("each_inside", tokens, end)) is not None:
         return _each_inside(piece, found, inside, formats, refused, words)
     report_asked = deed == "read" and verb == "report"
+    end = at if words.at("measures", tokens, at) > at else end  # the figure is a part of what is asked
     return GoalPart(said, deed, verb, piece.rest(end).rstrip(" ?!"), each, formats, refused, report_asked)
 
 
@@ -393,18 +505,22 @@ def _report(
 def _without_formats(text: str, words: GoalWords) -> tuple[str, tuple[str, ...], str]:
     """A text without the words for the form of what is delivered; the forms; and what is no form that there is."""
     tokens = words.language.tokens(text)
-    free = _is_free(text, words)
+    order = words.opening(tokens, _past_polite(tokens, words))
+    free = order is not None and order[0] == "write"
     if (found := words.find("not_delivered", tokens)) is not None and not free:
         return text, (), _span(text, tokens, found)
     if not free and (found := _language_asked(tokens, words)) is not None:
         return text, (), _span(text, tokens, found)
     formats, spans = list[str](), list[tuple[int, int]]()
+    kept = [match.span() for match in _QUOTED.finditer(text)]
     for kind in _FORMATS if not free else ():
         start = 0
         while (place := words.find(f"formats.{kind}", tokens, start)) is not None:
+            start = place[1]
+            if any(begin < tokens[place[0]].start < end for begin, end in kept):
+                continue
             formats.append(kind)
             spans.append((tokens[place[0]].start, tokens[place[1] - 1].end))
-            start = place[1]
     for start, end in sorted(spans, reverse=True):
         text = f"{text[:start].rstrip(' ,')} {text[end:].lstrip(' ,')}"
     return _bare(" ".join(text.split()) if spans else text), tuple(dict.fromkeys(formats)), ""
@@ -430,11 +546,12 @@ class Undeliverable(Exception):
     Args:
         why: name of the sentence that says so.
         words: what it is about.
+        part: the part of the goal that they stand in, where the sentence names that.
     """
 
-    def __init__(self, why: str, words: str) -> None:
+    def __init__(self, why: str, words: str, part: str = "") -> None:
         super().__init__(why)
-        self.why, self.words = why, " ".join(words.split())[:200]
+        self.why, self.words, self.part = why, " ".join(words.split())[:200], " ".join(part.split())[:500]
 
 
 log = logging.getLogger(__name__)
@@ -458,8 +575,16 @@ class GoalPlanner:
         self._last: str | None = None
         self._found: Step | None = None
         """The question before, where it found things that can be changed: what “them” stands for."""
+        self._types: dict[str, tuple[str, ...]] = {}
+        """Types of the things that questions find, by their step."""
+        self._through: tuple[str, ...] = ()
+        """Those of the set that the part at hand goes through."""
         self._vain = False
         """Whether something is asked for of which nothing is on record."""
+        self._read = ""
+        """What the part before was about, where it read."""
+        self._told = False
+        """Whether a question before was answered by things or figures, and not by telling of one thing."""
 
     async def plan(self) -> GoalPlan:
         """The plan to all of the goal.
@@ -468,15 +593,23 @@ class GoalPlanner:
             NoPlan: a part of it cannot be done; the detail says which, and names a goal that can be.
             ServiceError: what it has to be planned from is away.
         """
-        parts = read_goal(self._goal, self._words)
+        repeated = read_times(self._goal, self._words)
+        parts = read_goal(repeated[0] if repeated is not None else self._goal, self._words)
         if not parts:
             raise NoPlan(self._words.sentence("nothing_asked"))
         try:
+            if len(parts) > MAX_WAVES:
+                raise Undeliverable("too_many_parts", str(len(parts)), str(MAX_WAVES))
             planned = await self._planned(parts)
+            if len(self._steps) > MAX_STEPS or len({step.wave for step in self._steps}) > MAX_WAVES:
+                raise Undeliverable("too_long", str(len(parts)))
         except Undeliverable as fault:
-            said = self._words.sentence(fault.why, words=fault.words)
+            said = self._words.sentence(fault.why, words=fault.words, part=fault.part)
             nearest = await self._nearest(parts)
             raise NoPlan(" ".join([said, *([self._words.sentence("nearest", goal=nearest)] if nearest else [])])) from fault
+        if repeated is not None:
+            goal, times = repeated
+            raise NoPlan(self._words.sentence("repeated", goal=goal.replace('"', "'"), times=times))
         title = self._goal.strip().splitlines()[0].strip(" .;:")[:300]
         plan = Plan(
             title=title[:1].upper() + title[1:], kind=_KINDS.get(parts[0].verb, parts[0].deed), steps=tuple(self._steps)
@@ -512,13 +645,74 @@ class GoalPlanner:
         self._last = step.id
         return step
 
+    async def _refuse_uncovered(self, part: GoalPart) -> None:
+        """Decline what is asked of a year for which there is no data of its sort, though there is of others."""
+        said = [int(year) for year in _YEAR.findall(part.said)]
+        known = sorted(await self._years_of(part.said)) if said else []
+        inside = any(min(said) <= year <= max(said) for year in known) if len(said) > 1 else bool(set(said) & set(known))
+        if known and not inside:
+            raise Undeliverable("no_year", ", ".join(map(str, said)), _years_said(known))
+
+    async def _years_of(self, text: str) -> set[int]:
+        """Years for which there is data of the sorts of things that a text names."""
+        found = set[int]()
+        lexicon = await self._asker.lexicon(self._goal)
+        if lexicon is not None:
+            types = {type for item in read(text, lexicon).of("type") for type, _ in item.of("type")}
+            found |= {year for type in types for year in lexicon.view.years_of(type)}
+        if not found:
+            record = await self._asker.record()
+            types = set(Reader(record).read(text).types)
+            values = [value for one in record if one.type in types for value in one.fields.values() if isinstance(value, str)]
+            found |= {day.year for value in values if _DAY.match(value) and (day := record.day(value)) is not None}
+        return found
+
+    async def _refuse_ambiguous(self, text: str) -> None:
+        """Decline a name that several have who are told apart by more than it."""
+        lexicon = await self._asker.lexicon(self._goal)
+        for item in read(text, lexicon).of("entity") if lexicon is not None else ():
+            stems = set(lexicon.language.key(item.text)) if lexicon is not None else set()
+            types = {ref.type for refs in item.of("entity") for ref in refs}
+            if item.whole or item.has("type", "value") or lexicon is None:
+                continue
+            known = {one.name for type in types for one in lexicon.view.things(type)}
+            having = sorted(name for name in known if stems <= set(lexicon.language.key(name)))
+            if len(having) > 1:
+                raise Undeliverable("which_one", item.text, ", ".join(f"“{name}”" for name in having[:_MOST_NAMED]))
+        record = await self._asker.record()
+        tokens = record.words.language.tokens(text)
+        said = [token.folded for token in tokens]
+        people = {owner for one in record for owner in record.owners(one)}
+        people |= {one.title for one in record if one.type in ("human", "ai")}
+        names = {name: [token.folded for token in record.words.language.tokens(name)] for name in sorted(people)}
+        for at, token in enumerate(tokens):
+            having = [name for name, own in names.items() if token.folded in own and len(own) > 1]
+            whole = any(
+                said[at - own.index(token.folded) : at - own.index(token.folded) + len(own)] == own
+                for name in having
+                if (own := names[name]) and at >= own.index(token.folded)
+            )
+            if len(having) > 1 and token.text[:1].isupper() and not whole:
+                raise Undeliverable("which_one", token.text, ", ".join(f"“{name}”" for name in having[:_MOST_NAMED]))
+        for each in Reader(record).read(text).named:
+            if each.others and not each.whole and not each.typed:
+                same = [one.title for one in (each.thing, *each.others)]
+                words = " ".join(token.text for token in tokens[each.start : each.end])
+                if len(set(same)) > 1:
+                    raise Undeliverable("which_one", words, ", ".join(f"“{name}”" for name in same[:_MOST_NAMED]))
+
     # What is to be read
 
     async def _reading(self, number: int, part: GoalPart) -> PartPlan:
+        await self._refuse_uncovered(part)
+        await self._refuse_ambiguous(part.said)
         if part.report and (found := await self._report(number, part)) is not None:
             return found
         if RECALL_TOOL.name in self._tools and (stems := self._looked_for(part)):
             return await self._recalling(number, part, stems)
+        part = self._with_them(part)
+        if not part.report and (told := await self._figures(number, part)) is not None:
+            return told
         question, answer = await self._question(part)
         step = self._step(id=f"{number}.ask", description=_sentence(part.said), question=question)
         if "chart" in part.formats or part.verb == "chart":
@@ -526,8 +720,114 @@ class GoalPlanner:
                 raise Undeliverable("not_explained", part.said)
         if answer.items and all(one.type in TYPES for one in answer.items):
             self._found = step
+            self._types[step.id] = _types_of(answer)
         formats = (*part.formats, *(["chart"] if part.verb == "chart" else []))
         return PartPlan(said=part.said, verb=part.verb, steps=(step.id,), formats=formats, report=part.report)
+
+    def _with_them(self, part: GoalPart) -> GoalPart:
+        """A part that asks of “them”, with what the part before was about in its place."""
+        tokens, before = self._words.language.tokens(part.object), self._read
+        self._read = part.object
+        if not before or self._words.at("pronouns", tokens) != len(tokens):
+            return part
+        self._read = before
+        verb = _Piece(part.said, self._words.language.tokens(part.said)).words(0, -len(tokens) or None)
+        return replace(part, object=before, said=f"{verb} {before}")
+
+    async def _figures(self, number: int, part: GoalPart) -> PartPlan | None:
+        """Several figures over sets of the data, of which one question would tell one; `None` where fewer are asked."""
+        lexicon = await self._asker.lexicon(self._goal)
+        if lexicon is None or SURVEY_TOOL.name not in self._tools:
+            return None
+        for text in dict.fromkeys((part.said, part.object)):
+            understood = await self._asker.understood(text)
+            plan = understood.plan if understood is not None else None
+            if isinstance(plan, Aggregate) and (listed := _as_list(text, plan, part, lexicon)) is not None:
+                return await self._list_steps(number, part, *listed, lexicon, grouped=True)
+            if isinstance(plan, Select) and (links := links_said(text, lexicon, plan)):
+                if len(find_left_out(text, lexicon, plan)) <= len(links):
+                    return await self._list_steps(number, part, plan, links, lexicon)
+                continue
+            if not isinstance(plan, Aggregate | Compare) or (isinstance(plan, Compare) and plan.how != "side_by_side"):
+                continue
+            sides = plan.sides if isinstance(plan, Compare) else (plan,)
+            said = figures_said(text, lexicon, sides[0].of.type)
+            if sides[0].group_by and len(said) == 1 and said[0].property and "chart" not in (*part.formats, part.verb):
+                said = (FigureSaid("", "count"), *said)  # what is added up is told with how many it is of
+            if (
+                not 1 < len(said) <= _MOST_FIGURES
+                or find_left_out(text, lexicon, plan, said)
+                or any(side.having or side.count_groups or side.limit for side in sides)
+            ):
+                continue
+            return await self._figure_steps(number, part, said, sides, lexicon)
+        return None
+
+    async def _list_steps(
+        self, number: int, part: GoalPart, plan: Select, links: Sequence[Filter], lexicon: Lexicon, *, grouped: bool = False
+    ) -> PartPlan | None:
+        """A list with what its things are joined to; `None` where it is too long for one."""
+        schema, language = Schema(lexicon.view.ontology), lexicon.language.name
+        twin, type = self._asker.twin(schema), plan.of.type
+        kept = tuple(one for one in plan.of.filters if one not in links)
+        survey = await twin.survey_of(plan.of.model_copy(update={"filters": kept}))
+        if await twin.count(survey) > MAX_ROWS or len(plan.show) + len(links) > _MOST_FIGURES:
+            return None
+        shown = []
+        for name in plan.show:
+            unit = schema.property(type, name).unit
+            label = schema.property_name(type, name, language)
+            shown.append((name, f"{label} ({unit})" if unit else label))
+
+        def step(id: str, description: str, **given: Any) -> str:
+            asked = survey.model_copy(update={"limit": MAX_ROWS, **given}).model_dump(mode="json", exclude_defaults=True)
+            arguments = {"type": type} | asked
+            return self._step(id=id, description=description, tool=SURVEY_TOOL.name, arguments=arguments).id
+
+        steps = [step(f"{number}.list", _sentence(part.said), measure="list", show=plan.show)]
+        names = []
+        for at, one in enumerate(links, 1):
+            names.append(schema.type_name(one.to or type, language, many=False))
+            by = (GroupBy(property="id"), GroupBy(property="name", via=one.via, to=one.to))
+            steps.append(step(f"{number}.link.{at}", _sentence(names[-1]), group_by=by))
+        told = ListAsked(properties=tuple(shown), links=tuple(names), grouped=grouped)
+        return PartPlan(said=part.said, verb=part.verb, steps=tuple(steps), formats=part.formats, list=told)
+
+    async def _figure_steps(
+        self, number: int, part: GoalPart, said: Sequence[FigureSaid], sides: Sequence[Aggregate], lexicon: Lexicon
+    ) -> PartPlan:
+        schema, language = Schema(lexicon.view.ontology), lexicon.language.name
+        twin, of = self._asker.twin(schema), sides[0].of
+        what = schema.type_name(of.type, language, of.level)
+        figures = []
+        for one in said:
+            name = schema.property_name(of.type, one.property, language) if one.property else ""
+            unit = schema.property(of.type, one.property).unit if one.property else ""
+            label = self._words.sentence(f"figure_of_{one.measure}", property=name, what=what)
+            figures.append(FigureAsked(label=f"{label} ({unit})" if unit else label, property=name))
+        sets = [side.of for side in sides] if len(sides) > 1 else _apart(of)
+        names = _names_apart(sets)
+        steps = []
+        for at, (name, of_set) in enumerate(zip(names, sets, strict=True), 1):
+            survey = await twin.survey_of(of_set)
+            for n, (asked, told) in enumerate(zip(said, figures, strict=True), 1):
+                measured = {"measure": "avg" if asked.measure == "mean" else asked.measure, "of": asked.property}
+                given = survey.model_copy(update={"group_by": sides[0].group_by, "limit": MAX_ROWS, **measured})
+                steps.append(
+                    self._step(
+                        id=f"{number}.figure.{at}.{n}",
+                        description=_sentence(" – ".join(filter(None, (told.label, name)))),
+                        tool=SURVEY_TOOL.name,
+                        arguments={"type": of.type} | given.model_dump(mode="json", exclude_defaults=True),
+                    ).id
+                )
+        groups = tuple(
+            schema.type_name(one.to, language, many=False) if one.to else schema.property_name(of.type, one.property, language)
+            for one in sides[0].group_by
+        )
+        asked_of = FiguresAsked(figures=tuple(figures), sets=names, groups=groups)
+        formats = (*part.formats, *(["chart"] if part.verb == "chart" else []))
+        return PartPlan(said=part.said, verb=part.verb, steps=tuple(steps), formats=formats, figures=asked_of)
 
     def _looked_for(self, part: GoalPart) -> tuple[str, ...]:
         """Words of what is looked for in notes, documents or memory; none where the part does not speak of those."""
@@ -562,18 +862,34 @@ class GoalPlanner:
         asked = [*(one.format(object=object) for object in objects for one in frames), *([] if part.each else [part.said])]
         empty: tuple[str, QuestionAnswer] | None = None
         unexplained: list[str] = []
+        lost: list[list[str]] = []
         for text in dict.fromkeys(asked):
             answer, words = await self._asker.ask(text)
             if answer is not None and answer.read != "passages" and not answer.unexplained:
+                if lacking := find_lacking(_as_planned(part), answer, self._words.sentence):
+                    lost.append(lacking)
+                    continue
                 if not answer.empty:
                     self._vain = self._vain or not (answer.items or answer.figures or answer.tables)
+                    self._told = self._told or answer.total is not None or bool(answer.figures or answer.tables)
                     return text, answer
                 empty = empty or (text, answer)
-            unexplained += [", ".join(words)] if words else []
+            unexplained += [", ".join(some)] if (some := _of_text(words, text)) else []
         if empty is not None:
+            await self._refuse_absent(empty[0])
             self._vain = True
             return empty
+        if lost:
+            lost.sort(key=len)
+            raise Undeliverable("lacks", ", ".join(lost[0]), part.said)
         raise Undeliverable("not_explained", min(unexplained, key=len, default=part.said))
+
+    async def _refuse_absent(self, text: str) -> None:
+        """Decline what is asked of a sort of thing of which nothing at all is on record."""
+        record = await self._asker.record()
+        types = Reader(record).read(text).types
+        if types and record.things and not record.partial and not any(one.type in types for one in record):
+            raise Undeliverable("none_at_all", ", ".join(noun(type) for type in types))
 
     async def _report(self, number: int, part: GoalPart) -> PartPlan | None:
         """A report over a set of the data, or over sets of the graph; `None` where it is about something else."""
@@ -620,11 +936,18 @@ class GoalPlanner:
         """What a report is about, one by one: my tasks and decisions."""
         tokens = self._words.language.tokens(text)
         cuts, at = list[str](), 0
-        for n, token in enumerate(tokens):
+        known = vocabularies().get(self._words.language.name)
+        showing = known.language.words.get("showing", ()) if known is not None else ()
+        colon = text.find(":")
+        end = next((n for n, token in enumerate(tokens) if token.folded in showing or 0 <= colon < token.start), len(tokens))
+        last = tokens[end].start if end < len(tokens) else len(text)
+        told = text[last:].strip()  # what is to be told of each
+        for n, token in enumerate(tokens[:end]):
             if n and ((token.folded,) in self._words.words("joins") or "," in text[tokens[n - 1].end : token.start]):
                 cuts.append(text[at : tokens[n - 1].end])
                 at = token.end if (token.folded,) in self._words.words("joins") else token.start
-        return [_bare(one) for one in [*cuts, text[at:]] if _bare(one)]
+        objects = [_bare(one) for one in [*cuts, text[at:last]] if _bare(one)]
+        return [" ".join(filter(None, (one, told))) for one in objects]
 
     async def _selection(self, part: GoalPart, lexicon: Lexicon) -> tuple[str, Selection] | None:
         """The set of the data that a report is about: as it is named, or what is judged and hangs on the thing that is."""
@@ -650,6 +973,8 @@ class GoalPlanner:
             understood = await self._asker.understood(text)
             if understood is None or not isinstance(understood.plan, Select):
                 continue
+            if links_said(text, lexicon, understood.plan):
+                continue  # no survey of a set tells what its things are joined to
             of_set = understood.plan.of
             named = {int(year) for year in _YEAR.findall(part.object)}
             if not lexicon.view.years_of(of_set.type) or not named <= set(of_set.years):
@@ -745,6 +1070,7 @@ class GoalPlanner:
         elif part.verb in _CHANGING and (each := self._all_of(part.object)):
             through = await self._going_through(number, each[0])
             part = replace(part, object=each[1], each=each[0])
+        self._through = self._types.get(through.id, ()) if through is not None else ()
         tool, arguments = self._written(part)
         if tool.name not in self._tools:
             raise Undeliverable("no_tool", part.said)
@@ -763,7 +1089,9 @@ class GoalPlanner:
             raise Undeliverable("too_many", each)
         if not answer.items and not answer.empty:
             raise Undeliverable("not_explained", each)
-        return self._step(id=f"{number}.set", description=_sentence(each), question=question)
+        step = self._step(id=f"{number}.set", description=_sentence(each), question=question)
+        self._types[step.id] = _types_of(answer) or self._reader.read(each).types
+        return step
 
     def _of_them(self, part: GoalPart) -> tuple[Step, GoalPart] | None:
         """The step that found what a part calls “them”, and the part without that word; `None` where it calls nothing so."""
@@ -837,9 +1165,20 @@ class GoalPlanner:
         fields: dict[str, Any] = {}
         gone: list[tuple[int, int]] = []
         text, tokens = piece.text, piece.tokens
+        named = self._named_fields(piece, start, kind)
         due = next((one.name for one in kind.properties if one.kind is Kind.DATE), None)
         at = start
         while at < len(tokens):
+            if (stated := named.get(at)) is not None:
+                name, value, first, stop = stated
+                fields.setdefault(name, value)
+                gone.append((tokens[first].start, tokens[stop - 1].end))
+                at = stop
+                if name not in _TEXTS and (colon := re.match(r"\s*:\s*(?=\S)", text[gone[-1][1] :])) is not None:
+                    fields.setdefault("description", text[gone[-1][1] + colon.end() :].strip())
+                    gone[-1] = (gone[-1][0], len(text))
+                    break
+                continue
             for cue in ("due", "priority", "effort", "because"):
                 end = self._words.at(cue, tokens, at)
                 if end > at and (found := self._field(cue, piece, end, kind, due)) is not None:
@@ -850,12 +1189,12 @@ class GoalPlanner:
                     break
             else:
                 at += 1
-        left, last = "", tokens[start].start if start < len(tokens) else len(text)
+        left, last = "", piece.starts(start) if start < len(tokens) else len(text)
         for begin, finish in gone:
             left, last = f"{left}{text[last:begin]}", finish
         left = _bare(f"{left}{text[last:]}".strip(" ,;.:"))
         head, mark, tail = left.partition(": ")
-        if mark and tail.strip() and len(head.split()) <= _ASIDE:
+        if mark and tail.strip() and len(head.split()) <= _ASIDE and not _QUOTED.search(head):
             left = tail.strip()  # on the list: paint the hull
         quoted = _QUOTED.search(left)
         if quoted is not None and not _bare(left[: quoted.start()].strip()).count(" ") > 2:
@@ -869,7 +1208,92 @@ class GoalPlanner:
         if more and len(head) > 3:
             left = head
             fields.setdefault("description", more.strip())
-        return fields, _sentence(" ".join(left.split())) if left else ""
+        return fields, _sentence(_unquoted(" ".join(left.split()))) if left else ""
+
+    def _named_fields(self, piece: _Piece, start: int, kind: NodeType) -> dict[int, tuple[str, Any, int, int]]:
+        """Fields of a tool that an order names with their values, by where their words begin: the reasoning is, confidence 0.8.
+
+        Each with the name, the value, and where its words begin and end. Raises `Undeliverable`: there is no such field.
+        """
+        text, tokens = piece.text, piece.tokens
+        kept = [match.span() for match in _QUOTED.finditer(text)]
+        language = self._words.language
+        names = {
+            language.key(said): name for name in (*_COMMON, *(one.name for one in kind.properties)) for said in self._said(name)
+        }
+        others = {language.key(spaced(one.name)): one.name for each in TYPES.values() for one in each.properties}
+        places: list[tuple[int, int, int, str]] = []
+        for at in range(start, len(tokens)):
+            if any(begin < tokens[at].start < end for begin, end in kept) or (places and at < places[-1][2]):
+                continue
+            for end in range(min(at + 3, len(tokens)), at, -1):
+                key = tuple(token.stem for token in tokens[at:end])
+                name = names.get(key) or (others.get(key) and "")
+                if name is None:
+                    continue
+                value = self._words.at("states", tokens, end)
+                begins, stated = self._field_begins(piece, at, start), self._is_stated(piece, end, value)
+                if begins is not None and (
+                    stated or (value < len(tokens) and tokens[value].folded[0].isdigit() and value == end)
+                ):
+                    if not name:
+                        raise Undeliverable("no_field", piece.words(at, end))
+                    places.append((begins, at, value, name))
+                    break
+        found = {}
+        for (begins, _, value, name), after in zip(places, [*(one[0] for one in places[1:]), len(tokens)], strict=False):
+            if (told := self._field_value(name, piece, value, after, kind)) is not None:
+                found[begins] = (name, told[0], begins, told[1])
+        return found
+
+    def _said(self, name: str) -> set[str]:
+        """What a field is called: its own name, and the names of its sense."""
+        own = spaced(name)
+        return {
+            own,
+            *(one for names in self._record.words.names.values() if own in names for one in names if name not in _COMMON),
+        }
+
+    def _field_begins(self, piece: _Piece, at: int, start: int) -> int | None:
+        """Where the words of a field begin that is named at a word; `None` where the word stands inside of a sentence."""
+        first = at
+        for kind in ("articles", "own", "with"):
+            if first > start and self._words.at(kind, piece.tokens, first - 1) == first:
+                first -= 1
+        before = piece.text[piece.tokens[first - 1].end : piece.tokens[first].start] if first > start else "."
+        led = first < at and self._words.at("with", piece.tokens, first) > first
+        return first if led or set(before) & set('.,;:\n"”“»)') else None
+
+    @staticmethod
+    def _is_stated(piece: _Piece, end: int, value: int) -> bool:
+        if value >= len(piece.tokens):
+            return False
+        between = piece.text[piece.tokens[end - 1].end : piece.tokens[value].start]
+        return value > end or ":" in between or "=" in between
+
+    def _field_value(self, name: str, piece: _Piece, at: int, after: int, kind: NodeType) -> tuple[Any, int] | None:
+        """The value of a field that stands at a word, and where its words end."""
+        said = kind.property(name)
+        of = said.kind if said is not None else Kind.TEXT
+        text, tokens = piece.text, piece.tokens
+        if of in (Kind.NUMBER, Kind.SHARE, Kind.HOURS, Kind.PRIORITY, Kind.ROI):
+            read = self._reader.read(piece.words(at, min(at + 2, after)))
+            value = [*read.figures, *([read.hours] if read.hours else []), *map(float, read.of("level"))]
+            if not value and not tokens[at].folded[0].isdigit():
+                return None
+            number = value[0] if value else float(tokens[at].folded.replace(",", "."))
+            percent = self._words.at("percent", tokens, at + 1) > at + 1
+            number = number / 100 if of is Kind.SHARE and (percent or number > 1) else number
+            told = int(number) if of is Kind.PRIORITY else {"total": number} if of is Kind.ROI else number
+            return told, at + 2 if percent or (read.hours and at + 1 < after) else at + 1
+        if of is Kind.DATE:
+            stop = next((n for n in range(at + 1, after) if "," in text[tokens[n - 1].end : tokens[n].start]), after)
+            read = self._reader.read(piece.words(at, stop))
+            day = read.periods[0].last or read.periods[0].first if read.periods and not read.unknown else None
+            return (day.isoformat(), stop) if day is not None else None
+        last = tokens[after].start if after < len(tokens) else len(text)
+        value_said = _unquoted(text[tokens[at].start : last].strip(" \t\n.,;"))
+        return ([value_said] if of is Kind.TEXTS else value_said, after) if value_said else None
 
     def _field(self, cue: str, piece: _Piece, at: int, kind: NodeType, due: str | None) -> tuple[str, Any, int] | None:
         """A property that words behind a cue state: its name, its value, and where the words end."""
@@ -914,28 +1338,27 @@ class GoalPlanner:
     def _status(self, said: str, part: GoalPart) -> str:
         if (tuple(token.folded for token in self._words.language.tokens(said))) in self._words.words("done"):
             return "done"
-        found = [value for value in self._reader.read(said).of("status") if value in TYPES["task"].statuses]
+        known = {status for kind in TYPES.values() for status in kind.statuses}
+        found = [value for value in self._reader.read(said).of("status") if value in known]
         if not found:
             raise Undeliverable("not_explained", said)
         return found[0]
 
     def _updated(self, part: GoalPart, fields: dict[str, Any], target: str) -> tuple[Tool[Any, Any], dict[str, Any]]:
         """A change of a thing that is named, or of each thing of the set that is gone through."""
-        if part.each:
-            return UPDATE_NODE_TOOL if UPDATE["task"].name not in self._tools else UPDATE["task"], {
-                "id": {"$item": "id"},
-                **fields,
-            }
-        thing = self._thing(target)
-        kind = TYPES.get(thing.type)
-        if fields.get("status") and kind is not None and fields["status"] not in kind.statuses:
+        thing = self._thing(target) if not part.each else None
+        types = (thing.type,) if thing is not None else self._through
+        kinds = [kind for type in types if (kind := TYPES.get(type)) is not None]
+        if (part.each and len(kinds) < max(1, len(types))) or any(not _has_fields(kind, fields) for kind in kinds):
             raise Undeliverable("not_possible", part.said)
-        tool = UPDATE[thing.type] if thing.type in UPDATE and UPDATE[thing.type].name in self._tools else UPDATE_NODE_TOOL
-        if tool is UPDATE_NODE_TOOL and kind is not None:
-            common = {"title", "status", "summary", "description"}
+        tool = UPDATE.get(types[0], UPDATE_NODE_TOOL) if len(types) == 1 else UPDATE_NODE_TOOL
+        if tool.name not in self._tools:
+            tool = UPDATE_NODE_TOOL
+        if tool is UPDATE_NODE_TOOL and kinds:
+            common = {"title", "status", *_COMMON}
             own = {name: value for name, value in fields.items() if name not in common}
             fields = {name: value for name, value in fields.items() if name in common} | ({"fields": own} if own else {})
-        return tool, {"id": thing.id, **fields}
+        return tool, {"id": thing.id if thing is not None else {"$item": "id"}, **fields}
 
     def _thing(self, said: str) -> Thing:
         """The one node that words name. Raises `Undeliverable`."""
@@ -968,7 +1391,7 @@ class GoalPlanner:
     def _change(self, part: GoalPart, target: str, value: str) -> tuple[Tool[Any, Any], dict[str, Any]] | None:
         verb = tuple(token.folded for token in self._words.language.tokens(part.said)[:1])
         if verb in self._words.words("renaming"):
-            return self._updated(part, {"title": value[:500]}, target)
+            return self._updated(part, {"title": _unquoted(value)[:500]}, target)
         read = self._reader.read(target)
         names = [name for name in read.of("property") if name in _FIELDS]
         day = self._reader.read(value)
@@ -982,11 +1405,11 @@ class GoalPlanner:
         if names[0] == "status":
             return self._updated(part, {"status": self._status(value, part)}, thing_said)
         if names[0] == "title":
-            return self._updated(part, {"title": value[:500]}, thing_said)
+            return self._updated(part, {"title": _unquoted(value)[:500]}, thing_said)
         if names[0] == "due":
             when = day.periods[0].last or day.periods[0].first if day.periods and not day.unknown else None
-            thing = self._thing(thing_said) if not part.each else None
-            kind = TYPES.get(thing.type) if thing is not None else TYPES["task"]
+            type = self._thing(thing_said).type if not part.each else next(iter(self._through), "")
+            kind = TYPES.get(type)
             name = next((one.name for one in kind.properties if one.kind is Kind.DATE), None) if kind is not None else None
             return self._updated(part, {name: when.isoformat()}, thing_said) if when is not None and name is not None else None
         levels = [*day.figures, *map(float, day.of("level")), *([day.hours] if day.hours else [])]
@@ -1020,7 +1443,8 @@ class GoalPlanner:
     async def _nearest(self, parts: Sequence[GoalPart]) -> str:
         """A goal that is near to one that cannot be reached, and that can; empty where none is found."""
         lexicon = await self._asker.lexicon(self._goal)
-        for text in islice(dict.fromkeys(self._candidates(parts, lexicon)), _MOST_CANDIDATES):
+        candidates = map(_unmarked, await self._candidates(parts, lexicon))
+        for text in islice(dict.fromkeys(filter(None, candidates)), _MOST_CANDIDATES):
             near = GoalPlanner(self._asker, self._tools, text)
             try:
                 await near._planned(read_goal(text, self._words))
@@ -1029,11 +1453,39 @@ class GoalPlanner:
             except ServiceError as error:
                 log.warning("a nearest goal could not be looked for: %s", error.code)
                 return ""
-            if not near._vain:
+            if not near._vain and (near._told or all(step.question is None for step in near._steps)):
                 return text
         return ""
 
-    def _candidates(self, parts: Sequence[GoalPart], lexicon: Lexicon | None) -> Iterator[str]:
+    async def _candidates(self, parts: Sequence[GoalPart], lexicon: Lexicon | None) -> list[str]:
+        years = [(part, sorted(await self._years_of(part.said))) for part in parts if _names_year(part.said)]
+        near = [
+            _YEAR.sub(lambda found, known=known: str(min(known, key=lambda year: abs(year - int(found[0])))), part.said)  # type: ignore[misc]
+            for part, known in years
+            if known
+        ]
+        return [*near, *self._like(parts, lexicon), *await self._broadly(lexicon)]
+
+    async def _broadly(self, lexicon: Lexicon | None) -> list[str]:
+        """Lists of what there is most of, whatever was asked for."""
+        found = []
+        if lexicon is not None:
+            types = sorted(lexicon.view.types, key=lambda type: -len(lexicon.view.things(type)))
+            found = [self._plural(type, lexicon) for type in types if lexicon.view.things(type) and lexicon.view.years_of(type)]
+        record = await self._asker.record()
+        kinds = Counter(one.type for one in record)
+        found += [self._plural(type, None) for type, _ in kinds.most_common()]
+        return [self._words.sentence("alternative_list", object=object) for object in found[:_BROADLY]]
+
+    def _plural(self, type: str, lexicon: Lexicon | None) -> str:
+        """What things of a type are called, several of them."""
+        if lexicon is not None and type in lexicon.view.types:
+            return Schema(lexicon.view.ontology).type_name(type, lexicon.language.name)
+        known = vocabularies().get(self._words.language.name)
+        said = known.language.words.get(f"type.{type}", ()) if known is not None else ()
+        return noun(type) if self._words.language.name == "en" or not said else said[0]
+
+    def _like(self, parts: Sequence[GoalPart], lexicon: Lexicon | None) -> Iterator[str]:
         for part in parts:
             if part.refused:
                 yield _bare(re.sub(rf"\s*{re.escape(part.refused)}\b", "", part.said))
@@ -1044,35 +1496,66 @@ class GoalPlanner:
             text = part.each or part.object
             whole = part.deed != "write" or bool(part.each)
             for object in (*(_beginnings(text, self._words) if whole else ()), *self._about_types(text, lexicon)):
-                yield self._words.sentence("alternative_list", object=object)
+                yield self._words.sentence("alternative_list", object=self._in_plural(object, lexicon))
+
+    def _in_plural(self, text: str, lexicon: Lexicon | None) -> str:
+        """A text whose last word names a sort of thing, with the word for several of them: each overdue task."""
+        tokens = self._words.language.tokens(text)
+        if not tokens or (many := self._many(tokens[-1], lexicon)) is None:
+            return text
+        return f"{text[: tokens[-1].start]}{many}"
+
+    def _many(self, token: Token, lexicon: Lexicon | None) -> str | None:
+        """What several things are called of the sort that a word names; `None` where it names none."""
+        known = vocabularies().get(self._words.language.name)
+        senses = known.language.phrases.get((token.stem,), ()) if known is not None else ()
+        of_twin = lexicon.look_up((token.stem,)) if lexicon is not None else ()
+        of_graph = next((str(sense.value) for sense in senses if sense.kind == "type"), None)
+        level = next((sense.value[0] for sense in of_twin if sense.kind == "type"), None)
+        if level is not None and lexicon is not None:
+            return self._plural(level, lexicon)
+        return self._plural(of_graph, None) if of_graph is not None else None
 
     def _about_types(self, text: str, lexicon: Lexicon | None) -> Iterator[str]:
         """What a text says of each sort of thing that it names: the open tasks of it, and then its tasks."""
-        language = self._words.language
-        known = vocabularies().get(language.name)
-        tokens = language.tokens(text)
+        tokens = self._words.language.tokens(text)
         piece = _Piece(text, tokens)
-        for n, token in enumerate(tokens):
+        known = vocabularies().get(self._words.language.name)
+
+        def asks(token: Token) -> bool:
             senses = known.language.phrases.get((token.stem,), ()) if known is not None else ()
-            of_twin = lexicon.look_up((token.stem,)) if lexicon is not None else ()
-            of_graph = next((str(sense.value) for sense in senses if sense.kind == "type"), None)
-            if of_graph is None and not any(sense.kind == "type" for sense in of_twin):
+            return any(sense.kind == "ask" and sense.value != "overdue" for sense in senses)
+
+        for n, token in enumerate(tokens):
+            if (many := self._many(token, lexicon)) is None:
                 continue
             for start in range(max(0, n - 2), n):
-                if all(self._words.at(kind, tokens, start) == start for kind in _LEADS):
-                    yield piece.words(start, n + 1)
-            yield noun(of_graph) if of_graph is not None and language.name == "en" else token.text
+                before = tokens[start].text
+                leads = any(self._words.at(kind, tokens, start) > start for kind in (*_LEADS, "measures")) or asks(
+                    tokens[start]
+                )
+                if not leads and before[:1].isalnum() and piece.text[tokens[start].end : tokens[start].end + 1] == " ":
+                    yield " ".join((piece.words(start, n), many))
+            yield many
 
 
 _KINDS = {"report": "report", "list": "list", "count": "count", "compare": "comparison", "chart": "chart", "find": "question"}
 _FIELDS = {"due": "dueDate", "priority": "priority", "effort": "effortHours", "status": "status", "title": "title"}
 """Names of properties by the senses that orders to change them have."""
+_COMMON = ("description", "summary")
+"""Texts that every node may have."""
+_TEXTS = ("description", "summary", "reasoning", "narrative", "outcome", "target", "horizon")
 _CHANGING = ("complete", "archive", "mark", "change")
 """Classes of verbs that change what there is."""
+_MOST_NAMED = 5
+"""Things of the same name that are named where it is asked which one is meant."""
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _ASIDE = 3
 """Words between the type of what is made and a colon that are no part of its title."""
-_MOST_CANDIDATES = 12
+_MOST_CANDIDATES = 16
 """Goals that are looked at for the nearest that can be reached."""
+_BROADLY = 4
+"""Of those, lists of what there is most of."""
 _MOST_YEARS = 10
 _CATEGORIES, _NUMBERS, _DATES = 4, 5, 2
 """Properties of each kind that a report looks at."""
@@ -1081,8 +1564,51 @@ _MOST_VALUES = 25
 _YEAR = re.compile(r"\b(?:1[89]|20|21)\d\d\b")
 
 
+def _of_text(words: Sequence[str], text: str) -> list[str]:
+    """Words of a text that are not explained: single ones, where those are known, and not all of it."""
+    most = min(_FEW_WORDS, max(1, len(text.split()) - 1))
+    single = [one for one in dict.fromkeys(words) if len(one.split()) <= most and _bare(one) != _bare(text)]
+    return single or list(dict.fromkeys(words))
+
+
+_FEW_WORDS = 4
+"""Words of a phrase that is no sentence."""
+
+
+def _years_said(years: Sequence[int]) -> str:
+    """Years as a person says them: those of a run by its ends."""
+    whole = len(years) > 2 and years[-1] - years[0] == len(years) - 1
+    return f"{years[0]}–{years[-1]}" if whole else ", ".join(map(str, years))
+
+
+def _types_of(answer: QuestionAnswer) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one.type for one in answer.items))
+
+
+def _has_fields(kind: NodeType, fields: Mapping[str, Any]) -> bool:
+    """Whether things of a type have these fields, and may be of the status among them."""
+    known = all(name in ("title", "status", *_COMMON) or kind.property(name) is not None for name in fields)
+    return known and fields.get("status", kind.statuses[0]) in kind.statuses
+
+
 def _names_year(text: str) -> bool:
     return bool(_YEAR.search(text))
+
+
+def _unquoted(text: str) -> str:
+    """A text without marks that quote all of it, or that were opened or closed at one of its ends alone."""
+    plain = text.strip()
+    for opening, closing in (('"', '"'), ("“", "”"), ("„", "“"), ("«", "»"), ("‘", "’")):
+        whole = len(plain) > 1 and plain[0] == opening and plain[-1] == closing
+        if whole or (sum(plain.count(mark) for mark in {opening, closing}) == 1 and opening != "‘"):
+            plain = plain.removeprefix(opening).removesuffix(closing).strip()
+    return plain
+
+
+def _unmarked(text: str) -> str:
+    """A goal as one would type it: without marks around it that quote or ask."""
+    plain = _bare(text).strip(" ?\"“”„«»'‘’")
+    return plain[:1].upper() + plain[1:]
 
 
 def _sentence(text: str) -> str:
@@ -1098,6 +1624,8 @@ _LEADS = ("articles", "own", "all", "that", "with", "asks_what")
 def _beginnings(text: str, words: GoalWords) -> Iterator[str]:
     """A text without what leads it, and its beginnings up to where another clause begins."""
     tokens = words.language.tokens(text)
+    if words.at("measures", tokens) or words.at("asks_what", tokens):
+        return  # how many, what is: no list would say that
     start = 0
     while (end := max(words.at(kind, tokens, start) for kind in _LEADS)) > start:
         start = end
@@ -1106,6 +1634,56 @@ def _beginnings(text: str, words: GoalWords) -> Iterator[str]:
     for end in range(len(tokens) - 1, start, -1):
         if any(words.at(kind, tokens, end) > end for kind in ("that", "with", "in_language")):
             yield piece.words(start, end)
+
+
+def _as_list(text: str, plan: Aggregate, part: GoalPart, lexicon: Lexicon) -> tuple[Select, tuple[Filter, ...]] | None:
+    """A list that a question asks for by something, where its plan would only count: for every region list the huts."""
+    reading = read(text, lexicon)
+    counts = plan.measure == "count" and plan.property is None and not (plan.having or plan.count_groups or plan.limit)
+    by = [one for one in plan.group_by if one.property != "year"]
+    words = words_of(part.said)
+    tokens = words.language.tokens(part.said)
+    asked = any((found := words.opening(tokens, at)) is not None and found[1] == "list" for at in range(len(tokens)))
+    if not (counts and by and asked) or reading.has("count", "share") or "chart" in part.formats:
+        return None
+    shown = tuple(one.property for one in by if one.via is None)
+    links = tuple(Filter(property="id", op="linked", via=one.via, to=one.to) for one in by if one.via is not None)
+    return Select(of=plan.of, show=shown), links
+
+
+def _apart(of: Selection) -> list[Selection]:
+    """The sets that one question names at once, each by itself and then together: the red and the green ones."""
+    several = next((one for one in of.filters if one.op == "in" and isinstance(one.value, tuple)), None)
+    if several is None or not isinstance(several.value, tuple) or len(several.value) > _MOST_SETS:
+        return [of]
+    rest = tuple(one for one in of.filters if one is not several)
+    of_each = [several.model_copy(update={"op": "=", "value": one, "words": str(one)}) for one in several.value]
+    return [*(of.model_copy(update={"filters": (*rest, one)}) for one in of_each), of]
+
+
+def _names_apart(sets: Sequence[Selection]) -> tuple[str, ...]:
+    """What tells sets from each other: the words of the conditions that not all have, and their years."""
+    if len(sets) == 1:
+        return ("",)
+    common = [one for one in sets[0].filters if all(one in of.filters for of in sets)]
+    names = []
+    for of in sets:
+        own = [one.words or str(one.value) for one in of.filters if one not in common]
+        own += [one.name for one in of.among] if any(one.among != of.among for one in sets) else []
+        own += list(map(str, of.years)) if any(one.years != of.years for one in sets) else []
+        names.append(" ".join(own) or of.type)
+    return tuple(names)
+
+
+_MOST_SETS = 6
+_MOST_FIGURES = 20
+"""Columns of one table that are asked for."""
+
+
+def _as_planned(part: GoalPart) -> PartPlan:
+    """A part as the deliverable of its answer is made, before there are steps."""
+    formats = (*part.formats, *(["chart"] if part.verb == "chart" else []))
+    return PartPlan(said=part.said, verb=part.verb, steps=(), formats=formats, report=part.report)
 
 
 def _can_chart(answer: QuestionAnswer) -> bool:

@@ -946,6 +946,15 @@ class FoundThing(Message):
     title: str = ""
 
 
+class AskedThing(Message):
+    """One thing that a question asks for beside the set that it is about."""
+
+    words: str
+    """As the question has it."""
+    labels: tuple[str, ...]
+    """What a column, a figure or a sentence is called that holds it; one of them is enough."""
+
+
 class QuestionAnswer(Message):
     """The answer to the question of a step."""
 
@@ -967,6 +976,15 @@ class QuestionAnswer(Message):
     """What a reader has to know beside the answer, a sentence each."""
     unexplained: tuple[str, ...] = ()
     """Words of the question that nothing explains, and that the answer leaves out."""
+    asked: tuple[AskedThing, ...] = ()
+    """Properties, figures and groups that the question asks for, whether the answer holds them or not."""
+    left_out: tuple[str, ...] = ()
+    """Those of them, in the question's words, that were understood and are not answered."""
+    lacking: tuple[str, ...] = ()
+    """Those that were looked for and are on record of none of the things."""
+    by_words: bool = False
+    """Whether rules chose the things in the platform's own records by what the question's words mean, or by names that mean
+    nothing else: no title, value or text that somebody wrote then gave those words another sense."""
     confidence: float = Field(default=0.0, ge=0.0, le=1.0)
 
 

@@ -7,9 +7,10 @@ import hashlib
 import json
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import pairwise
+from typing import Any, Literal, cast
 
 from pydantic import TypeAdapter
 from pydantic_core import from_json, to_jsonable_python
@@ -46,6 +47,7 @@ from phronesis_contracts.tasks import (
 )
 
 from ..agents.binding import Origins, labels_of
+from ..agents.counsel.answers import Grid
 from ..agents.counsel.questions import CounselAnswer, answer_in_full
 from ..agents.counsel.tools import NotOffered, TurnTools
 from ..agents.presentation import sanitize_answer, sanitize_text
@@ -59,10 +61,14 @@ from ..turns.ports import Neighbours
 from ..turns.turn import LostClaim
 from ..understanding.answering import RuleAnswer, answer_by_rules
 from ..understanding.finding import Finding
-from ..understanding.plan import DATA_PLANS, Change, Focus, Rank, Select, Unknown
+from ..understanding.language import detect
+from ..understanding.lexicon import Lexicon
+from ..understanding.plan import DATA_PLANS, Aggregate, Change, Compare, Filter, Focus, Rank, Select, Unknown
+from ..understanding.reading import Item, read
 from .decisions import SPENT, BudgetMeter, Replanner
 from .ports import (
     Ask,
+    AskedThing,
     Caller,
     FoundThing,
     GoalKnowledge,
@@ -77,6 +83,7 @@ from .ports import (
     ToolResult,
     drawn_from,
     fill_placeholders,
+    find_placeholders,
     holds,
     look_up,
     missing_needs,
@@ -412,9 +419,9 @@ class QuestionDesk:
         empty: QuestionAnswer | None = None
         words: list[str] = []
         away: ServiceError | None = None
-        for read in (of_counsel, of_twin) if first else (of_twin, of_counsel):
+        for ask in (of_counsel, of_twin) if first else (of_twin, of_counsel):
             try:
-                answer, unexplained = await read(running, turn)
+                answer, unexplained = await ask(running, turn)
             except ServiceError as error:
                 away = error
                 continue
@@ -439,7 +446,13 @@ class QuestionDesk:
             return None, ()
         if answer.understood.passed:
             return None, answer.understood.passed
-        return _from_twin(answer, finding), ()
+        return await self._with_asked(_from_twin(answer, finding), turn.user_text, plan), ()
+
+    async def _with_asked(self, answer: QuestionAnswer, text: str, plan: Any) -> QuestionAnswer:
+        """An answer of the twin with what its question asks for and the plan to it leaves out."""
+        assert self._running.vocabularies is not None, "it was answered from the twin"
+        lexicon = await self._running.vocabularies.lexicon(self._running.claim.who, detect(text))
+        return answer if lexicon is None else answer.model_copy(update={"left_out": find_left_out(text, lexicon, plan)})
 
     async def _of_counsel(self, running: TurnRun, turn: TurnContext) -> tuple[QuestionAnswer | None, Sequence[str]]:
         if turn.agent is None:
@@ -479,14 +492,114 @@ def _from_twin(answer: RuleAnswer, finding: Finding) -> QuestionAnswer:
     )
 
 
+@dataclass(frozen=True)
+class FigureSaid:
+    """A figure that a question about the twin asks for."""
+
+    words: str
+    measure: Literal["count", "sum", "mean", "median"]
+    property: str | None = None
+
+
+_MEASURED = ("sum", "mean", "median")
+
+
+def figures_said(text: str, lexicon: Lexicon, type: str) -> tuple[FigureSaid, ...]:
+    """The figures that a question asks of things of a type, in the order of its words."""
+    found: list[FigureSaid] = []
+    pending, before = "", ""
+    numbers = {one.name for one in lexicon.view.properties(type) if one.kind == "number"}
+    for item in read(text, lexicon).items:
+        own = [name for of, name in item.of("property") if of == type and name in numbers]
+        measured = next((kind for kind in _MEASURED if item.has(kind)), "")
+        if item.has("count") and not own:
+            found.append(FigureSaid(item.text, "count"))
+        elif measured and not own:
+            pending = pending or f"{measured} {item.text}"
+        elif own:
+            kind, _, word = pending.partition(" ")
+            if kind:
+                found.append(FigureSaid(f"{word} {item.text}", cast("Any", kind), own[0]))
+            pending, before = "", own[0] if not kind else before
+    if pending and before:  # the costs that they add up to
+        kind, _, word = pending.partition(" ")
+        found.append(FigureSaid(f"{word} {before}", cast("Any", kind), before))
+    return tuple({(one.measure, one.property): one for one in found}.values())
+
+
+def find_left_out(text: str, lexicon: Lexicon, plan: Any, told: Sequence[FigureSaid] = ()) -> tuple[str, ...]:
+    """Words of a question for properties, figures, groups and things that are in no part of the plan to it.
+
+    Args:
+        told: figures that are told beside those of the plan.
+    """
+    sides = plan.sides if isinstance(plan, Compare) else (plan,)
+    sets = [side.of for side in sides if isinstance(side, Aggregate | Select | Rank | Change)]
+    if not sets:
+        return ()
+    type, there = sets[0].type, {*_leaves(plan.model_dump(mode="json")), *(one.property for one in told)}
+    lost: list[str] = []
+    items = read(text, lexicon).items
+    for item in items:
+        own = [name for of, name in item.of("property") if of == type]
+        if own and not there & set(own) and not item.has("value", "count", "list"):
+            lost.append(item.text)
+        names = {name for refs in item.of("entity") for ref in refs for name in (ref.id, ref.name)}
+        if names and not there & names and not item.has("type", "value", "property"):
+            lost.append(item.text)
+    if isinstance(plan, Select) and (links := links_said(text, lexicon, plan)):
+        lost += [item.text for item in items if any(item.names_type(one.to or "") for one in links) and not item.has("entity")]
+    figures = [side for side in sides if isinstance(side, Aggregate)]
+    for one in figures_said(text, lexicon, type):
+        if one in told:
+            continue
+        whole = one.measure == "count" and not all(isinstance(side, Aggregate) for side in sides)
+        listed = isinstance(plan, Select | Rank) and (one.property is None or one.property in there)
+        if not (whole or listed or any((side.measure, side.property) == (one.measure, one.property) for side in figures)):
+            lost.append(one.words)
+    lost += [
+        group.text
+        for group in _groups_said(items, type)
+        if not there & {name for name, _ in group.of("type")} | there & {name for _, name in group.of("property")}
+    ]
+    return tuple(dict.fromkeys(lost))
+
+
+def links_said(text: str, lexicon: Lexicon, plan: Select) -> tuple[Filter, ...]:
+    """What a list is to tell of each thing that it is joined to, which its plan takes for a condition: with cost and owner."""
+    told = bool(plan.show) or any(item.has("pronoun_many", "pronoun_one") for item in read(text, lexicon).items)
+    return tuple(one for one in plan.of.filters if told and one.op == "linked" and not one.where)
+
+
+def _groups_said(items: Sequence[Item], type: str) -> list[Item]:
+    """What stands behind the words for each and by, and is no number, year or thing of the type itself."""
+    behind = [after for item, after in pairwise(items) if item.has("group") and not item.has("by_date", "each_year")]
+    return [
+        one for one in behind if one.has("type", "property") and not one.names_type(type) and not one.has("entity", "value")
+    ]
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        for member in value.values():
+            yield from _leaves(member)
+    elif isinstance(value, list | tuple):
+        for member in value:
+            yield from _leaves(member)
+    else:
+        yield value
+
+
 def _from_counsel(answer: CounselAnswer, desk: TurnTools) -> QuestionAnswer:
     cited = desk.record.sources(answer.text)
-    if answer.found is None:
+    plans = answer.plans
+    if answer.found is None or plans is None:
         items = [FoundThing(id=one.id, type=one.type, title=one.title) for one in cited]
     else:
         items = [
-            FoundThing(**{**one.fields, "id": one.id, "type": one.type, "title": one.title, "status": one.status})
+            FoundThing(**{**one.fields, "id": one.id, "type": one.type, "title": one.title, "status": one.status, ASKED: of})
             for one in answer.found
+            for of in (plans.told_of.get(one.id, {}),)
         ]
     return QuestionAnswer(
         text=sanitize_answer(answer.text),
@@ -494,10 +607,28 @@ def _from_counsel(answer: CounselAnswer, desk: TurnTools) -> QuestionAnswer:
         empty=answer.found is not None and not answer.found,
         total=len(answer.found) if answer.found is not None else None,
         items=tuple(items[:_LISTED]),
+        figures=tuple(FigureRow(label=_begun(label)[:300], value=value) for label, value in plans.figures) if plans else (),
+        tables=(_grid(plans.grid),) if plans is not None and plans.grid is not None else (),
+        asked=tuple(AskedThing(words=one.words, labels=one.labels) for one in plans.demanded) if plans else (),
+        lacking=plans.lacking if plans is not None else (),
+        by_words=answer.found is not None and not answer.by_name,
         sources=_source_rows(cited),
         notes=("The graph is larger than what was read of it.",) if answer.partial else (),
         confidence=1.0,
     )
+
+
+ASKED = "asked"
+"""Field of a thing that was found: what was asked of it, by the label of each."""
+
+
+def _begun(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _grid(grid: Grid) -> TableBlock:
+    columns = tuple(_begun(one)[:300] for one in grid.columns[:MAX_COLUMNS])
+    return TableBlock(columns=columns, rows=tuple(row[:MAX_COLUMNS] for row in grid.rows[:MAX_TABLE_ROWS]))
 
 
 def _from_passages(answer: RuleAnswer) -> QuestionAnswer:
@@ -541,6 +672,7 @@ class TaskRunner:
         board: where it is seen how far the task is.
         journalled: names of the steps that have a result already: they cost nothing of the budget again.
         ask: answers the questions of steps; nobody does where it is `None`.
+        by_rules: whether rules made the plan, of the user's words alone.
     """
 
     def __init__(
@@ -555,10 +687,13 @@ class TaskRunner:
         board: ProgressBoard,
         journalled: frozenset[str],
         ask: Ask | None = None,
+        *,
+        by_rules: bool = False,
     ) -> None:
         self._running, self._context, self._caller, self._inquirer, self._offered = running, context, caller, inquirer, offered
         self._meter, self._board, self._journalled, self._ask = meter, board, journalled, ask
         self.replanning = Replanner(running.steps, context, planner, meter)
+        self._by_rules = by_rules
 
     async def run(self, plan: Plan, known: GoalKnowledge) -> WavesResult:
         """Work the plan off, or as much of it as the budget allows."""
@@ -614,9 +749,27 @@ class TaskRunner:
             return ToolResult(False, str(error), code=NO_VALUE)
         if isinstance(calls, ToolResult):
             return calls
+        self._note_chosen(step, calls, done)
         if step.tool is None and step.question is None:
             return replace(calls, needed=[result for result in done if result.step.id in step.depends and result.outcome.ok])
         return Calls([replace(call, limit=self._meter.call()) for call in calls.made])
+
+    def _note_chosen(self, step: Step, calls: Calls, done: Sequence[StepResult]) -> None:
+        """Note whether a step of the rules goes through a set that its question, which is the user's words, chose.
+
+        Of the things, its calls may then hold ids and titles alone. Whatever else is gone through, or drawn from a result, is
+        nobody's wish.
+        """
+        if not self._by_rules or step.tool is None or step.each is None:
+            return
+        each, origins = step.each, self._running.origins
+        source = next((one for one in done if one.step.id == each.of), None)
+        drawn = [one for _, one, _ in find_placeholders(step.arguments)]
+        plain = all(one.of is None and one.path in ("id", "title") for one in drawn) and each.path == "items"
+        if plain and source is not None and _chose_by_words(source):
+            origins.choose(step.tool, (call.arguments for call in calls.made))
+        else:
+            origins.doubt(step.tool)
 
     async def _step(self, step: Step, calls: Calls | ToolResult) -> StepResult:
         began = time.perf_counter()
@@ -666,6 +819,12 @@ class TaskRunner:
         return bool(names & self._journalled) or any(
             known.startswith(f"{name}.") for name in names for known in self._journalled
         )
+
+
+def _chose_by_words(source: StepResult) -> bool:
+    """Whether a step asked a question as the plan has it, and its words alone chose the things of the answer."""
+    asks = source.step.question is not None and source.step.each is None and not drawn_from(source.step)
+    return asks and QuestionAnswer.model_validate(source.outcome.answer).by_words
 
 
 @dataclass(frozen=True)

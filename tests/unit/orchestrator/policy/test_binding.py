@@ -53,6 +53,22 @@ def test_another_thing_than_the_one_that_the_user_named_is_not_theirs_to_change(
     assert not origins.draws(UPDATE, {"id": id, "status": "done"})
 
 
+def test_a_call_that_rules_make_for_a_thing_of_a_set_is_the_users_own_as_it_is_and_for_that_tool_alone() -> None:
+    origins = read("Complete what is late.", Wish(tool=UPDATE.name, arguments={"status": "done"}), Wish(tool=CREATE.name))
+    origins.choose(UPDATE.name, [{"id": "task-18", "status": "done"}])
+    assert origins.chose(UPDATE, {"id": "task-18", "status": "done"})
+    assert not origins.chose(UPDATE, {"id": "task-19", "status": "done"})
+    assert not origins.chose(CREATE, {"title": "Order sugar"})
+
+
+def test_what_the_user_says_meanwhile_is_read_by_a_planner_and_no_more_by_rules() -> None:
+    origins = read("Complete what is late.", Wish(tool=UPDATE.name, arguments={"status": "done"}))
+    origins.choose(UPDATE.name, [{"id": "task-18", "status": "done"}])
+    origins.hear("Not that one.")
+    origins.wishes[UPDATE.name] = (Wish(tool=UPDATE.name),)
+    assert not origins.chose(UPDATE, {"id": "task-18", "status": "done"})
+
+
 def test_an_argument_that_neither_the_user_nor_the_planner_said_is_foreign() -> None:
     origins = read("Create a task to pay the miller.", Wish(tool=CREATE.name, arguments={"title": "Pay the miller"}))
     assert origins.draws(CREATE, {"title": "Pay the miller"})

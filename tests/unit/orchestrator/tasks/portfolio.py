@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from importlib.resources import files
+from itertools import product
 from typing import Any
 
 from phronesis_contracts.ontology import EntityName, PropertyValues, ValueCount, Vocabulary
@@ -40,7 +41,9 @@ async def surveyed(request: Survey) -> Surveyed:
         return Surveyed(rows=tuple(rows), total=len(rows), statement="MATCH")
     groups = defaultdict[tuple[Any, ...], list[UpsertNode]](list)
     for node in found:
-        groups[tuple(_value(node, one.property) for one in request.group_by)].append(node)
+        own = [_joined(node) if one.via is not None else (_value(node, one.property),) for one in request.group_by]
+        for key in product(*own):
+            groups[key].append(node)
     return Surveyed(
         rows=tuple(_grouped(request, key, nodes) for key, nodes in groups.items()) or (_grouped(request, (), []),),
         total=len(found),
@@ -58,7 +61,12 @@ def _grouped(request: Survey, key: tuple[Any, ...], nodes: list[UpsertNode]) -> 
 
 
 def _value(node: UpsertNode, name: str) -> Any:
-    return node.year if name == "year" else node.properties.get(name)
+    return {"year": node.year, "id": node.id, "name": node.name}.get(name, node.properties.get(name))
+
+
+def _joined(node: UpsertNode) -> tuple[str | None, ...]:
+    """The departments that deliver a project."""
+    return tuple(sorted(next(names for one, names in _nodes() if one is node))) or (None,)
 
 
 def _fits(request: Survey, node: UpsertNode, names: frozenset[str]) -> bool:

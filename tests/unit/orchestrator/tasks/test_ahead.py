@@ -16,20 +16,29 @@ from tests.support.cognition import FakeExperience
 from .stage import NOVA, PROMPTS, MemoryStrategies, TaskStage, ThinkingPlanner, plan
 
 AHEAD = NOVA.model_copy(update={"stages": ("preflight",), "prompts": PROMPTS | {"preflight": "x"}})
+ASKED = CognitionSettings(task_look_ahead=True, strategy_holdout=0)
 WORKED = Strategy("s-1", "Do it", "1. Do a", ("survey_twin",), "find_entities")
 
 
 @pytest.mark.req("V-092", "V-096", "V-097")
 async def test_the_plan_is_made_with_what_was_thought_ahead() -> None:
-    stage = TaskStage(ThinkingPlanner([plan("a")]), agent=AHEAD)
+    stage = TaskStage(ThinkingPlanner([plan("a")]), agent=AHEAD, thinking=ASKED)
     await stage.run()
     assert stage.planner.known("decompose").ahead == "KNOW: -\nNEED: -\nAPPROACH: -\nRISK: The first source is often wrong."
+
+
+async def test_a_task_is_planned_at_once_where_no_operator_asks_for_a_look_ahead() -> None:
+    stage = TaskStage(ThinkingPlanner([plan("a")]), agent=AHEAD)
+    await stage.run()
+    assert (stage.planner.shown, stage.planner.known("decompose").ahead) == ([], "")
 
 
 @pytest.mark.req("V-018")
 async def test_a_look_ahead_is_shown_what_worked_and_how_often_the_tools_did() -> None:
     records = FakeExperience(records=(ToolRecord("survey_twin", 10, 4),))
-    stage = TaskStage(ThinkingPlanner([plan("a")]), agent=AHEAD, experience=records, strategies=MemoryStrategies((WORKED,)))
+    stage = TaskStage(
+        ThinkingPlanner([plan("a")]), agent=AHEAD, experience=records, strategies=MemoryStrategies((WORKED,)), thinking=ASKED
+    )
     await stage.run()
     assert stage.planner.shown == [
         '{"what": "an approach that worked", "goal": "Do it", "approach": "1. Do a", "tools": ["survey_twin"], '
@@ -39,7 +48,7 @@ async def test_a_look_ahead_is_shown_what_worked_and_how_often_the_tools_did() -
 
 @pytest.mark.req("V-095")
 async def test_an_agent_without_the_stage_plans_at_once() -> None:
-    stage = TaskStage(ThinkingPlanner([plan("a")]), agent=AHEAD.model_copy(update={"stages": ()}))
+    stage = TaskStage(ThinkingPlanner([plan("a")]), agent=AHEAD.model_copy(update={"stages": ()}), thinking=ASKED)
     await stage.run()
     assert (stage.planner.shown, stage.planner.known("decompose").ahead) == ([], "")
 
@@ -47,7 +56,7 @@ async def test_an_agent_without_the_stage_plans_at_once() -> None:
 @pytest.mark.req("V-100", "V-172")
 @pytest.mark.parametrize("thought", [Unavailable("down"), LookAhead()])
 async def test_a_look_ahead_that_fails_costs_the_task_nothing_but_itself(thought: object) -> None:
-    stage = TaskStage(ThinkingPlanner([plan("a")], thoughts=[thought]), agent=AHEAD)
+    stage = TaskStage(ThinkingPlanner([plan("a")], thoughts=[thought]), agent=AHEAD, thinking=ASKED)
     await stage.run()
     assert (stage.made, stage.planner.known("decompose").ahead) == (["a"], "")
     assert "preflight" in stage.running.degraded
@@ -55,7 +64,7 @@ async def test_a_look_ahead_that_fails_costs_the_task_nothing_but_itself(thought
 
 @pytest.mark.req("V-102")
 async def test_whoever_takes_a_task_over_does_not_look_ahead_again() -> None:
-    stage = TaskStage(ThinkingPlanner([plan("a")]), agent=AHEAD)
+    stage = TaskStage(ThinkingPlanner([plan("a")]), agent=AHEAD, thinking=ASKED)
     await stage.run()
     again = replace(stage, planner=ThinkingPlanner([], thoughts=[]))
     await again.run()

@@ -139,13 +139,13 @@ async def test_a_second_task_of_the_kind_makes_fewer_steps_with_the_first_ones_s
 @pytest.mark.parametrize(
     ("goal", "said"),
     [
-        ("Delete all projects that are rated Red", "This can be done: List projects that are rated Red"),
-        ("Draft an e-mail to my colleagues that I am quitting the project", "This can be done: List projects"),
+        ("Delete all projects that are rated Red", "This can be done: “List projects that are rated Red”"),
+        ("Draft an e-mail to my colleagues that I am quitting the project", "This can be done: “List projects”"),
         ("Translate the risk register of my programme into French", "nothing that this agent has a tool for"),
         ("Report on the projects of 2022 in French", "nothing is delivered “in French”"),
         (
             "List the projects rated Red in 2022 and email them to the board",
-            "This can be done: List the projects rated Red in 2022",
+            "This can be done: “List the projects rated Red in 2022”",
         ),
         ("Write a poem about the sea", "“write a poem about the sea”"),
         ("List the unicorns of 2022", "unicorns"),
@@ -163,7 +163,7 @@ async def test_a_goal_of_which_a_part_cannot_be_done_is_declined_whole_with_what
 async def test_the_goal_that_is_named_in_place_of_one_can_be_reached() -> None:
     with pytest.raises(NoPlan) as declined:
         await portfolio("Delete all projects that are rated Red").run()
-    near = declined.value.detail.partition("This can be done: ")[2]
+    near = declined.value.detail.partition("This can be done: “")[2].removesuffix("”")
     stage = portfolio(near)
     await stage.run()
     assert stage.state.score == 1.0

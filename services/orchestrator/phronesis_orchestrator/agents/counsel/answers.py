@@ -6,7 +6,7 @@ import operator
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from typing import Any
 
@@ -77,7 +77,7 @@ from phronesis_contracts.constitution.session import (
 )
 
 from .reading import OPEN, Bound, Link, Named, Reading, Record, Thing, number_of, spaced
-from .tools import LEADS, SeenNode, Titled, TurnTools, chain, cite, hours, joined, listed, paragraphs
+from .tools import CITED, LEADS, SeenNode, Titled, TurnTools, chain, cite, hours, joined, listed, paragraphs
 
 _ROWS = 60
 """Rows of a list."""
@@ -145,6 +145,8 @@ class Query:
     """Each with the words that say it."""
     put_away: bool = False
     """Whether nodes that are archived or deprecated count."""
+    shown: tuple[str, ...] = ()
+    """Types whose nodes are told of each member that they are joined to."""
 
     def run(self, record: Record) -> list[Thing]:
         found = list(self.scope) if self.scope is not None else list(record)
@@ -164,6 +166,54 @@ class Query:
         return " ".join([what, *(words for words, _ in self.conditions)])
 
 
+Cell = str | float | None
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What was asked of a set, as a table: a column for each thing that was asked."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+
+@dataclass(frozen=True)
+class Demand:
+    """One thing that a question asks of a set."""
+
+    words: str
+    """As the question has it."""
+    measure: str
+    """`count`, `sum` or `mean`; `group` for what figures are told by, empty for a property of each member."""
+    sense: str = ""
+    """The property, or the name of what is grouped by."""
+    label: str = ""
+    """What a column or a figure is called that holds it."""
+    type: str = ""
+    """Of what alone it is asked, where a question names several types."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """All that may stand for it in an answer: a number of things is told by what is counted, too."""
+        if self.measure == "count":
+            return self.label, self.label.removeprefix(_NUMBER)
+        return self.label, " ".join(filter(None, (_TELLING.get(self.measure, ""), spaced(self.sense))))
+
+
+_NUMBER = "number of "
+_LABELS = {"due": "due date", "effort": "effort (hours)", "roi": "return"}
+_TELLING = {"sum": "total", "mean": "average"}
+_ADDED = ("effort", "budget", "spent")
+"""Properties whose sum says something, though only their name was said."""
+_TITLES = 20
+"""Members of a group that are named."""
+
+
+def label_of(sense: str, measure: str = "") -> str:
+    """What a column or a figure of a property is called."""
+    return " ".join(filter(None, (_TELLING.get(measure, ""), _LABELS.get(sense, spaced(sense)))))
+
+
 def _has_value(name: str, values: set[str]) -> Callable[[Thing], bool]:
     return lambda one: one.fields.get(name) in values
 
@@ -175,14 +225,27 @@ class Plans:
         self.record = record
         self.told_set: tuple[Thing, ...] | None = None
         """The set that was told last, whole; `None` before."""
+        self.grid: Grid | None = None
+        """The same with all that was asked of it, where that is more than a list."""
+        self.told_of: dict[str, dict[str, Cell]] = {}
+        """By the ids of its members what was asked of each, by its label."""
+        self.figures: tuple[tuple[str, float], ...] = ()
+        """Figures that were told, by their labels."""
+        self.demanded: tuple[Demand, ...] = ()
+        """What was asked of the set, whether it was told or not."""
+        self.lacking: tuple[str, ...] = ()
+        """Labels of what was asked and is on record of no member."""
 
     # What is asked of sets
 
     def query(self, r: Reading, scope: Sequence[Thing] | None = None) -> Query:
         """The set that a reading speaks of."""
         record = self.record
+        scope = scope if scope is not None else r.scope
         q = Query(scope=tuple(scope) if scope is not None else None)
-        types = list(r.types)
+        q.shown = self._shown(r)
+        types = [one for one in r.types if one not in q.shown]
+        r.cover("type", *q.shown)
         r.cover_all("each_person")
         at_work = r.has("status", *OPEN, "open", "done") or r.has("ask", "overdue")
         if types == ["human"] and at_work and not r.has("ask", "lack"):
@@ -220,9 +283,282 @@ class Plans:
         self._add_returns(q, r)
         if r.has("ask", "lack"):
             self._add_lack(q, r)
-        elif not r.named and not r.has("ask", "max", "min", "group") and len(q.conditions) == before:
+        elif not (r.named or q.shown or r.has("ask", "max", "min", "group")) and len(q.conditions) == before:
             self._add_relation(q, r)
         return q
+
+    def _shown(self, r: Reading) -> tuple[str, ...]:
+        """Types that are asked of each member beside its properties: the tasks with their owner and project."""
+        showing = set(self.record.words.language.words.get("showing", ()))
+        at = self._shows_at(r)
+        first = min((r.at("type", one) for one in r.types), default=at)
+        if first >= at or r.has("ask", "lack"):
+            return ()
+        listed = any(span.start > at and span.of("property") for span in r.spans)
+        found = []
+        for span in r.spans:
+            if span.start <= at or not span.of("type") or span.start in r.absorbed:
+                continue
+            own = r.tokens[span.start - 1].folded in showing
+            before = next((n for n in range(span.start - 1, at, -1) if r.tokens[n].folded not in self._articles), at)
+            comma = "," in r.text[r.tokens[before].end : r.tokens[before + 1].start]
+            joins = (
+                comma
+                or before == at
+                or any(any(sense.kind == "more" for sense in one.senses) for one in r.spans if one.end == before + 1)
+            )
+            if (own or (listed and joins)) and not self._is_behind(r, span.start, "group"):
+                found += [type for type in span.of("type") if type != "human"]
+                r.cover("relation", *(one for each in r.spans if each.start > span.start for one in each.of("relation")))
+        return tuple(dict.fromkeys(found))
+
+    def _shows_at(self, r: Reading) -> int:
+        """Where a word stands behind which it is said what to tell of each member: with, their; the end where none does."""
+        showing = set(self.record.words.language.words.get("showing", ()))
+        return next((at for at, token in enumerate(r.tokens) if token.folded in showing), len(r.tokens))
+
+    def lists(self, r: Reading) -> bool:
+        """Whether a question asks for a list that tells properties of each member."""
+        at = self._shows_at(r)
+        return bool(r.types) and any(span.start > at and span.of("property") for span in r.spans)
+
+    @property
+    def _articles(self) -> tuple[str, ...]:
+        words = self.record.words.language.words
+        return (*words.get("definite", ()), *words.get("articles", ()))
+
+    @staticmethod
+    def _is_behind(r: Reading, at: int, ask: str) -> bool:
+        return any(ask in span.of("ask") and span.end <= at <= span.end + 1 for span in r.spans)
+
+    def demands(self, r: Reading, q: Query) -> tuple[Demand, ...]:
+        """What a question asks of a set, in the order of its words."""
+        found: list[Demand] = []
+        places: list[int] = []
+        pending: tuple[str, str] | None = None
+        loose = ""
+        counted = noun(q.types[0]) if len(q.types) == 1 else "nodes" if not q.types else joined([noun(one) for one in q.types])
+        for span in sorted((one for one in r.spans if one.start not in r.absorbed), key=lambda one: (one.start, -one.end)):
+            said = " ".join(token.text for token in r.tokens[span.start : span.end])
+            asked = next((one for one in ("count", "sum", "mean") if one in span.of("ask")), "")
+            measured = [
+                one for one in r.spans if one.start == span.end and one.of("property") and one.of("property")[0] in _ADDED
+            ]
+            if asked == "count" and measured:
+                pending = "sum", said  # how many hours
+            elif asked == "count":
+                found.append(Demand(said, "count", "", f"{_NUMBER}{counted}"))
+                places.append(span.start)
+            elif asked:
+                pending = asked, said
+            for sense in span.of("property"):
+                if r.has("ask", "lack") or not self._is_asked(sense, said):
+                    continue
+                if self._is_number(sense, q):
+                    loose = loose or ("" if pending else sense)
+                    measure, words = pending or ("", "")
+                    found.append(Demand(f"{words} {said}".strip(), measure, sense, label_of(sense, measure)))
+                    pending = None
+                else:
+                    found.append(Demand(said, "", sense, label_of(sense)))
+                places.append(span.start)
+                break
+        if len(q.types) > 1:
+            found = [self._of_type(one, at, places, r, q) for one, at in zip(found, places, strict=True)]
+        if pending is not None and loose:  # the hours that they add up to
+            found.append(Demand(f"{pending[1]} {loose}", pending[0], loose, label_of(loose, pending[0])))
+        found += [Demand(noun(one, 1), "", one, noun(one, 1)) for one in q.shown]
+        return tuple({(one.measure, one.sense, one.type): one for one in reversed(found)}.values())[::-1]
+
+    @staticmethod
+    def _of_type(one: Demand, at: int, places: Sequence[int], r: Reading, q: Query) -> Demand:
+        """A figure of several types as that of the one that is named behind it: the budget of the projects."""
+        end = min((place for place in places if place > at), default=len(r.tokens))
+        behind = [type for span in r.spans if at < span.start < end for type in span.of("type") if type in q.types]
+        if not one.measure or len(set(behind)) != 1:
+            return one
+        label = f"{_NUMBER}{noun(behind[0])}" if one.measure == "count" else f"{one.label} of {noun(behind[0])}"
+        return replace(one, type=behind[0], label=label)
+
+    def _is_asked(self, sense: str, said: str) -> bool:
+        # Of the status, most words say a condition: what is done; its own name asks for it.
+        return sense not in ("status", "title") or said.casefold() in self.record.words.language.words.get("own_state", ())
+
+    def _is_number(self, sense: str, q: Query) -> bool:
+        if sense in _DATES or sense in ("owner", "status"):
+            return False
+        of = [one for one in self.record if not q.types or one.type in q.types]
+        values = [value for one in of if (value := self.record.value(one, sense)) is not None]
+        return bool(values) and sum(number_of(value) is not None for value in values) * 2 > len(values)
+
+    def told_value(self, one: Thing, sense: str, shown: Sequence[str] = ()) -> Cell:
+        """What a table says of a member: a property, or the nodes of a type that it is joined to."""
+        if sense in shown:
+            return joined([other.title for _, other in self.record.neighbours(one.id) if other.type == sense]) or None
+        value = self.record.value(one, sense)
+        if value is None or isinstance(value, int | float | str):
+            return value
+        return self._plain(value, sense)
+
+    def _tell(self, q: Query, r: Reading, found: Sequence[Thing]) -> None:
+        """Note of each member of a set what was asked of it."""
+        senses = {one.sense: label_of(one.sense) if one.measure else one.label for one in self.demanded if one.sense}
+        senses |= {"owner": label_of("owner")} if r.has("ask", "who") and not r.has("ask", "max", "min") else {}
+        if r.has("ask", "when") and (day := next((d for one in found if (d := self._date_sense(r, one))), None)):
+            senses[day] = label_of(day)
+        senses = {
+            sense: label
+            for sense, label in senses.items()
+            if not any(d.measure == "group" and d.sense == sense for d in self.demanded)
+        }
+        self.told_of = {
+            one.id: {label: self.told_value(one, sense, q.shown) for sense, label in senses.items()} for one in found
+        }
+        self.lacking = tuple(
+            label for label in senses.values() if found and all(self.told_of[one.id][label] is None for one in found)
+        )
+
+    def _measure(self, members: Sequence[Thing], one: Demand) -> float | None:
+        """A figure over members; `None` where none of them has the property."""
+        members = [each for each in members if not one.type or each.type == one.type]
+        if one.measure == "count":
+            return len(members)
+        values = [number for each in members if (number := number_of(self.record.value(each, one.sense))) is not None]
+        if not values:
+            return 0 if not members and one.measure == "sum" else None
+        return round(sum(values) / len(values) if one.measure == "mean" else sum(values), 2)
+
+    def _wanted(self, q: Query) -> list[Demand]:
+        """The figures that are asked, with the sums of numbers that only their names were said of."""
+        found = [one for one in self.demanded if one.measure in ("count", "sum", "mean")]
+        known = {one.sense for one in found}
+        more = [one for one in self.demanded if not one.measure and one.sense in _ADDED and one.sense not in known]
+        return [*found, *(replace(one, measure="sum", label=label_of(one.sense, "sum")) for one in more)]
+
+    def _table(self, names: tuple[str, ...], groups: dict[tuple[str, ...], list[Thing]], q: Query) -> Grid:
+        """A row for each group: how many there are, the figures that were asked, and which they are."""
+        counted = noun(q.types[0]) if len(q.types) == 1 else "nodes"
+        wanted = [one for one in self._wanted(q) if one.measure != "count"]
+        titled = all(len(members) <= _TITLES for members in groups.values())
+        labels = [f"{_NUMBER}{counted}", *(one.label for one in wanted), *([counted] if titled else [])]
+
+        def titles(members: Sequence[Thing]) -> str:
+            own = [one.sense for one in wanted]
+            return "; ".join(
+                f"{one.title} ({', '.join(said)})"
+                if (said := [self.told(s, v) for s in own if (v := self.record.value(one, s)) is not None])
+                else one.title
+                for one in members
+            )
+
+        rows = [
+            (
+                *values,
+                len(members),
+                *(self._measure(members, one) for one in wanted),
+                *([titles(members)] if titled else []),
+            )
+            for values, members in groups.items()
+        ]
+        return Grid((*names, *labels), tuple(rows))
+
+    def compare_sets(self, r: Reading) -> str:
+        """Several sets side by side, with every figure that is asked of each; empty where a question compares no sets."""
+        sides = self._sides(r)
+        if len(sides) < 2 or r.has("ask", "group"):
+            return ""
+        groups: dict[str, list[Thing]] = {}
+        q = Query()
+        for name, side in sides:
+            q = self.query(side)
+            self.demanded = self.demanded or self.demands(side, q)
+            groups[name] = q.run(self.record)
+            r.covered |= side.covered
+            r.met |= side.met
+        q.types = tuple(dict.fromkeys(one.type for members in groups.values() for one in members)) or q.types
+        r.cover("ask", "compare", "count", "sum", "mean")
+        r.cover("property", *(one.sense for one in self.demanded))
+        r.cover_all("unit")
+        if not self._wanted(q):
+            self.demanded += tuple(
+                Demand(sense, "sum", sense, label_of(sense, "sum"))
+                for sense in _ADDED
+                if any(self.record.value(one, sense) is not None for some in groups.values() for one in some)
+            )
+        self.told_set = tuple({one.id: one for members in groups.values() for one in members}.values())
+        self.grid = self._table(("compared",), {(name,): some for name, some in groups.items()}, q)
+        self.grid = self._with_own(self.grid, {each.thing.title: each.thing for each in r.named})
+        heads = self.grid.columns[1:]
+        figures = [
+            [(one, cell) for one, cell in zip(heads, row[1:], strict=True) if number_of(cell) is not None]
+            for row in self.grid.rows
+        ]
+        told = [
+            "; ".join(f"{one} {figure(number_of(cell) or 0)}" for one, cell in of if not isinstance(cell, str))
+            for of in figures
+        ]
+        said = [f"{row[0]}: {of}" for row, of in zip(self.grid.rows, told, strict=True)]
+        return paragraphs("Side by side:", self.listed(said), self.limits())
+
+    def _with_own(self, grid: Grid, named: dict[str, Thing]) -> Grid:
+        """A table of sets that are named by a thing each, with what is asked of the things themselves."""
+        own = [
+            one
+            for one in self.demanded
+            if not one.measure and any(self.record.value(each, one.sense) for each in named.values())
+        ]
+        told = [
+            tuple(self.told_value(named[name], one.sense) if (name := str(row[0])) in named else None for one in own)
+            for row in grid.rows
+        ]
+        if not own or not named:
+            return grid
+        rows = tuple((*row, *more) for row, more in zip(grid.rows, told, strict=True))
+        return Grid((*grid.columns, *(one.label for one in own)), rows)
+
+    def _sides(self, r: Reading) -> list[tuple[str, Reading]]:
+        """The sets that a question compares, each as a question for it alone."""
+
+        def alone(**given: Any) -> Reading:
+            return replace(r, **{"covered": set(r.covered), "met": set(r.met), "absorbed": set(r.absorbed), **given})
+
+        def without(kind: str, keep: Any) -> list[Any]:
+            return [
+                span
+                for span in r.spans
+                if not any(sense.kind == kind for sense in span.senses)
+                or any(sense.kind == kind and sense.value == keep for sense in span.senses)
+            ]
+
+        typed = [type for type in r.types if type != "human"]
+        if len(r.people) > 1 and typed:
+            return [(name, alone(people=[name])) for name in r.people]
+        subject = [type for type in typed if type not in {one.thing.type for one in r.named}]
+        if len(r.named) > 1 and subject:
+            found = []
+            for each in r.named:
+                near = [other for _, other in self.record.neighbours(each.thing.id)]
+                theirs = [one for one in self.record if each.thing.title in self.record.owners(one)]
+                scope = [one for one in dict.fromkeys([*near, *theirs]) if one.type in subject]
+                q = [span for span in r.spans if not set(span.of("type")) - set(subject) or not span.of("type")]
+                found.append((each.thing.title, alone(named=[], spans=q, scope=tuple(scope))))
+                r.cover_named(each.thing)
+            return found
+        status = [one for one in r.of("status") if one != "active"]
+        if len(status) > 1 and len(typed) == 1:
+            said = {one: next(s for s in r.spans if one in s.of("status")) for one in status}
+            apart = {span.start: one for one, span in reversed(list(said.items()))}
+            if len(apart) > 1:
+                return [
+                    (
+                        f"{' '.join(t.text for t in r.tokens[start : said[one].end])} {noun(typed[0])}",
+                        alone(spans=[s for s in r.spans if not s.of("status") or s.start == start]),
+                    )
+                    for start, one in sorted(apart.items())
+                ]
+        if len(typed) > 1 and not r.named:
+            return [(noun(type), alone(spans=without("type", type))) for type in typed]
+        return []
 
     def _leads(self, r: Reading, type: str) -> bool:
         """Whether a type is what is sought: the first that is said, behind a word that asks."""
@@ -486,6 +822,10 @@ class Plans:
         """The set as a list, a number, or the sums that are asked."""
         found = q.run(self.record)
         self.told_set = tuple(found)
+        self.demanded = self.demands(r, q)
+        self._tell(q, r, found)
+        if self.lists(r):
+            r.cover("property", *(one.sense for one in self.demanded if one.label in self.lacking))
         measured = self._measured(r)
         if r.has("ask", "max", "min") and measured == "date":
             measured = None
@@ -504,14 +844,38 @@ class Plans:
             nouns = joined([noun(type) for type in q.types]) or "nodes"
             return f"{figure(round(part, 1))} %: {len(found)} of {len(whole)} {nouns}."
         counts = r.has("ask", "count")
+        if len(wanted := [one for one in self.demanded if one.measure in ("count", "sum", "mean")]) > 1 and found:
+            return self._several_figures(q, r, found, wanted)
         if measured in ("effort", "budget", "spent", "value", "roi") or (measured and measured not in _NUMBERS):
             if (counts or r.has("ask", "sum", "mean")) and (r.has("unit", "hour") or not counts or measured != "effort"):
                 return self._figures(q, r, found, measured)
         if counts:
             r.cover("ask", "count", "sum")
+            senses = [one.sense for one in self.demanded if one.sense and one.sense not in q.shown] if self.lists(r) else []
+            r.cover("property", *senses)
             head = f"{len(found)} {q.said(len(found), self.record)}."
-            return paragraphs(head, self.listed(self.row(one) for one in found) if found else "", self.limits())
+            return paragraphs(head, self.listed(self.row(one, senses) for one in found) if found else "", self.limits())
         return self.say_list(q, r, found)
+
+    def _several_figures(self, q: Query, r: Reading, found: Sequence[Thing], wanted: Sequence[Demand]) -> str:
+        """Several figures over one set, each with its name and what it is of."""
+        r.cover("ask", "count", "sum", "mean")
+        r.cover("property", *(one.sense for one in self.demanded))
+        r.cover("superlative", *(one.sense for one in wanted))
+        r.cover_all("unit")
+        of = q.said(2, self.record)
+        told = [(one, self._measure(found, one)) for one in wanted]
+        self.figures = tuple(
+            (one.label if one.type else f"{_NUMBER}{of}" if one.measure == "count" else f"{one.label} of {of}", value)
+            for one, value in told
+            if value is not None
+        )
+        self.lacking += tuple(f"{one.label} of {of}" for one, value in told if value is None)
+        return paragraphs(
+            f"{len(found)} {q.said(len(found), self.record)}:",
+            self.listed(f"{label}: {figure(value)}" for label, value in self.figures),
+            self.limits(),
+        )
 
     def say_list(self, q: Query, r: Reading, found: Sequence[Thing]) -> str:
         """The nodes by type, in full where that is asked."""
@@ -539,11 +903,13 @@ class Plans:
         if any("reasoning" in one.fields or "rationale" in one.fields for one in found) and "reasoning" in senses:
             r.cover("ask", "why")
         found = self._ordered(found, r)
+        self.told_set = tuple(found)
         if (r.has("ask", "rank") or r.goes_through) and (measured := self._measured(r) or self._usual(q)) is not None:
             r.cover("ask", "max", "min")
             r.cover("ask", "rank")
             r.cover("superlative", measured)
             found = sorted(found, key=lambda one: number_of(self.record.value(one, measured)) or 0, reverse=self._falls(r))
+            self.told_set = tuple(found)
             senses = [measured]
         yes = "Yes. " if r.is_yes_or_no else ""
         head = f"{yes}{len(found)} {q.said(len(found), self.record)}:"
@@ -551,7 +917,8 @@ class Plans:
             return paragraphs(head, *(self.in_full(one) for one in found), self.limits())
         if set(q.types) <= {"principle", "guardrail", "value", "human"} and q.types and not senses:
             return paragraphs(head, self.listed(f"{cite(one)}{self._gist(one)}" for one in found), self.limits())
-        return paragraphs(head, self.listed(self.row(one, senses) for one in found), self.limits())
+        none = f"On record for none of them: {joined(self.lacking)}." if self.lacking and self.lists(r) else ""
+        return paragraphs(head, self.listed(self.row(one, senses) for one in found), none, self.limits())
 
     def _usual(self, q: Query) -> str | None:
         return next((_USUAL[type] for type in q.types if type in _USUAL), None)
@@ -595,10 +962,21 @@ class Plans:
         )
 
     def _grouped(self, q: Query, r: Reading, found: Sequence[Thing], measured: str | None) -> str:
-        types = q.types
         key, name = self._group_key(r, q)
         if key is None:
             return ""
+        found = [one for one in found if not q.types or one.type in q.types]
+        self.told_set = tuple(found)
+        types = q.types
+        self.demanded = (*(one for one in self.demands(r, q) if one.label != name), Demand(f"by {name}", "group", name, name))
+        self._tell(q, r, found)
+        wanted = self._wanted(q)
+        members: dict[str, list[Thing]] = {}
+        for value in self._all_groups(q, r, name):
+            members.setdefault(value, [])
+        for one in found:
+            for value in key(one):
+                members.setdefault(value, []).append(one)
         sums = measured in ("effort", "budget", "spent") and not (r.has("ask", "count") and not r.has("unit", "hour"))
         groups: dict[str, float] = {}
         for one in found:
@@ -606,6 +984,24 @@ class Plans:
                 groups[value] = groups.get(value, 0) + ((number_of(self.record.value(one, measured or "")) or 0) if sums else 1)
         if not groups or (sums and not any(groups.values())):
             return ""
+        ordered = dict(sorted(members.items(), key=lambda row: (-groups.get(row[0], 0), row[0])))
+        plain = {value: CITED.sub("", value).strip() for value in ordered}
+        second = self._second_key(r, name)
+        split: dict[tuple[str, ...], list[Thing]] = {}
+        for value, some in ordered.items():
+            if second is None or not some:
+                split[(plain[value], *(["-"] if second else []))] = list(some)
+            for one in some:
+                if second is None:
+                    break
+                split.setdefault((plain[value], self._said_of(one, second)), []).append(one)
+        self.grid = self._table((name, *([second] if second else [])), split, q)
+        for value, some in ordered.items():
+            for one in some:
+                self.told_of[one.id] = {name: plain[value], **self.told_of[one.id]}
+        r.cover("ask", "mean", *(["list"] if found else []))
+        r.cover("property", *(one.sense for one in self.demanded))
+        r.cover_all("unit")
         r.cover("ask", "group", "count", "sum", "max", "min", "who")
         r.cover("property", *({"owner", "status"} & {name}), *([measured] if measured and sums else []))
         r.cover("superlative", *([measured] if measured else []))
@@ -619,11 +1015,43 @@ class Plans:
             unit = "hours" if measured == "effort" else spaced(measured or "")
             counted = unit if sums else q.said(int(best[1]), self.record)
             return f"{joined(same)}: {figure(best[1])} {counted}, the {'least' if low else 'most'} of all."
+        if second is not None:
+            names = f"{name} and {second}"
+            said = (f"{', '.join(map(str, row[:2]))}: {row[2]}" for row in self.grid.rows)
+            return paragraphs(f"{what[:1].upper()}{what[1:]} by {names}:", self.listed(said), self.limits())
+        if len(wanted) > 1:
+            rest = [one for one in wanted if one.measure != "count"]
+            told = {
+                value: "; ".join(
+                    [f"{len(some)} {q.said(len(some), self.record)}"]
+                    + [f"{one.label} {figure(number)}" for one in rest if (number := self._measure(some, one)) is not None]
+                )
+                for value, some in ordered.items()
+            }
+            of = q.said(2, self.record)
+            said = (f"{value}: {text}" for value, text in told.items())
+            return paragraphs(f"{of[:1].upper()}{of[1:]} by {name}:", self.listed(said), self.limits())
         return paragraphs(
             f"{what[:1].upper()}{what[1:]} by {name}:",
             self.listed(f"{value}: {figure(number)}" for value, number in rows),
             self.limits(),
         )
+
+    def _second_key(self, r: Reading, name: str) -> str | None:
+        """A property that figures are told by beside the first: by owner and status."""
+        start, end = r.at("ask", "group"), self._shows_at(r)
+        behind = [sense for span in r.spans if start < span.start < end for sense in span.of("property")]
+        found = [sense for sense in behind if spaced(sense) != name and (sense in ("owner", "status", "severity", "priority"))]
+        return found[0] if start >= 0 and found else None
+
+    def _said_of(self, one: Thing, sense: str) -> str:
+        value = self.record.value(one, sense)
+        return "-" if value is None else spaced(str(value)) if sense == "status" else str(value)
+
+    def _all_groups(self, q: Query, r: Reading, name: str) -> list[str]:
+        """Groups that are told though they may have no members: for every project."""
+        type = next((one for one in r.types if noun(one, 1) == name and one not in q.types), None)
+        return [cite(one) for one in Query(types=(type,)).run(self.record)] if type is not None else []
 
     def _group_key(self, r: Reading, q: Query) -> tuple[Callable[[Thing], Sequence[str]] | None, str]:
         record = self.record
@@ -681,6 +1109,7 @@ class Plans:
         rated.sort(key=lambda row: row[0], reverse=not low)
         edge = rated[min(many, len(rated)) - 1][0]
         ahead = [row for row in rated if (row[0] <= edge if low else row[0] >= edge)]
+        self.told_set = tuple(one for _, one in ahead)
         if many == 1 and len(ahead) == 1:
             number, one = ahead[0]
             rank = f"the {'lowest' if low else 'highest'} of {len(rated)} {q.said(len(rated), record)}"
@@ -710,6 +1139,12 @@ class Plans:
         r.cover("superlative", "date")
         r.cover("property", *_DATES)
         day, best = (min if low else max)(days, key=lambda row: row[0])
+        self.told_set = (best,)
+        plural = tuple(self.record.words.language.words.get("plural", ())) or ("\0",)
+        if not any(
+            r.tokens[span.end - 1].folded.endswith(plural) for span in r.spans if span.of("type") and span.end <= len(r.tokens)
+        ):
+            self.demanded = tuple(one for one in self.demanded if one.sense not in _DATES)  # the day itself is told
         rank = f"the {'earliest' if low else 'latest'} of {len(days)} {q.said(len(days), self.record)}"
         return f"{cite(best)}: {day}, {rank}.{self._whose(r, best)}"
 
@@ -984,6 +1419,10 @@ class Plans:
             and (q.put_away or pair[1].status not in ("archived", "deprecated"))
         ]
         things = list({other.id: other for _, other in pairs}.values())
+        if r.types:
+            self.told_set = tuple(things)
+            self.demanded = self.demands(r, q)
+            self._tell(q, r, things)
         what = q.said(len(things), self.record) if r.types else "node" if len(things) == 1 else "nodes"
         if r.has("ask", "count") or (r.has("ask", "sum", "mean", "max", "min", "group") and things):
             q.scope, q.types = tuple(things), r.types

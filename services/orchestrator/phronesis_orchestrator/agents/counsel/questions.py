@@ -249,6 +249,10 @@ class CounselAnswer:
     """The set that was asked for, whole; `None` where the answer is no set."""
     partial: bool = False
     """Whether the graph is larger than what was read of it."""
+    by_name: tuple[str, ...] = ()
+    """Words that ask for something by themselves, and were read as what something on record is called."""
+    plans: Plans | None = None
+    """What was told of that set, and what was asked of it; absent where the answer is a refusal."""
 
 
 async def answer_by_rules(running: TurnRun, turn: TurnContext, desk: TurnTools) -> str:
@@ -280,7 +284,7 @@ async def answer_in_full(running: TurnRun, turn: TurnContext, desk: TurnTools) -
     asked = Asked(running, turn, desk, record, question)
     text = await asked.answer()
     answers = bool(text) and not asked.declined and not asked.unexplained
-    return CounselAnswer(text, answers, asked.unexplained, asked.found, record.partial)
+    return CounselAnswer(text, answers, asked.unexplained, asked.found, record.partial, asked.by_name, asked.plans)
 
 
 _COMPARED = ("owner", "due", "budget", "effort", "spent", "priority", "roi", "confidence", "likelihood", "decided", "observed")
@@ -320,6 +324,12 @@ class Asked:
         self.declined = False
         """Whether what was said is no answer, or rests on a guess."""
         self.unexplained: tuple[str, ...] = ()
+        self.by_name: tuple[str, ...] = ()
+
+    @property
+    def plans(self) -> Plans:
+        """What answers from the record, with what it told."""
+        return self._plans
 
     @property
     def found(self) -> tuple[Thing, ...] | None:
@@ -332,6 +342,7 @@ class Asked:
         if r.unknown and self._record.words.language.name == "en":
             self._words = await asyncio.to_thread(load_wordnet)
             r = self._followed()
+        self.by_name = r.taken_for_names()
         said = await self._answered(r)
         left = [] if r.closed else r.left()
         self.unexplained = tuple(dict.fromkeys([*left, *(r.unknown if self.declined else ())]))
@@ -381,7 +392,7 @@ class Asked:
 
     def _name_by_unit(self, r: Reading) -> None:
         """What is counted names its metric, where no other is counted in the same: how many complaints."""
-        units = {(span.start, span.end, value) for span in r.spans for name, value in _pairs(span) if name == "unit"}
+        units = {(span.start, span.end, value) for span in r.spans for name, value in span.pairs if name == "unit"}
         if r.named or r.types or len(units) != 1 or not r.has("ask", "count", "sum"):
             return
         start, end, unit = next(iter(units))
@@ -534,6 +545,7 @@ class Asked:
             r.has("ask", "max", "min", "count", "mean", "sum", "group", "rank", "lack")
             or r.has("loss")
             or (r.has("gain") and not r.unknown and not _LIKE.search(self._question.text))
+            or self._plans.lists(r)
         ):
             self._cover_precedent(r)
             return await _precedents(self._running, desk, self._question.subject)
@@ -662,6 +674,8 @@ class Asked:
         return set(self._record.words.language.key(f"{one.text[:1_000]} {one.id}"))
 
     async def _compared(self, r: Reading) -> str:
+        if r.has("ask", "compare") and not r.unknown and (said := self._plans.compare_sets(r)):
+            return said
         if len(r.things) >= 2 and r.has("ask", "compare"):
             told = list(dict.fromkeys(r.things))[:4]
             r.cover_named(*told)
@@ -1249,10 +1263,6 @@ class Asked:
 
 _SETTLED = re.compile(r"(?:Yes|No|There|I cannot|I found|It|Of|[\d,]+ )\b|\d")
 """How answers to a question for yes or no begin."""
-
-
-def _pairs(span: Span) -> list[tuple[str, str]]:
-    return [sense.value for sense in span.senses if sense.kind == "pair"]
 
 
 def _kind(sense: Sense) -> str:

@@ -363,6 +363,11 @@ class Span:
     def of(self, kind: str) -> tuple[str, ...]:
         return tuple(str(sense.value) for sense in self.senses if sense.kind == kind)
 
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """Property and value of each value on record that the words are."""
+        return [sense.value for sense in self.senses if sense.kind == "pair"]
+
 
 @dataclass(frozen=True)
 class Named:
@@ -424,6 +429,8 @@ class Reading:
     """Nodes that are left out of what is asked for: all but these."""
     covered: set[int] = field(default_factory=set)
     """Tokens that the plan of the answer accounts for."""
+    scope: tuple[Thing, ...] | None = None
+    """Nodes among which alone the set is looked for; all where absent."""
     met: set[tuple[int, str]] = field(default_factory=set)
     """Where words that ask begin, with the senses of asking that the plan meets."""
     closed: bool = False
@@ -449,7 +456,7 @@ class Reading:
     @property
     def values(self) -> list[tuple[str, str]]:
         """Property and value of each value that is said."""
-        return [sense.value for span in self.spans for sense in span.senses if sense.kind == "pair"]
+        return [pair for span in self.spans for pair in span.pairs]
 
     @property
     def things(self) -> list[Thing]:
@@ -543,6 +550,44 @@ class Reading:
             if part[-1] < len(self.tokens)
         ]
 
+    def taken_for_names(self) -> tuple[str, ...]:
+        """Words that ask for something by themselves, and are read as what something on record is called: a task “Overdue”; and
+        names that several have.
+
+        Whoever may write a title or a value could change by it which things such words select.
+        """
+        asking = self._asking()
+        owners = {fold(owner) for one in self.record for owner in self.record.owners(one)}
+        several = {
+            (one.start, one.end)
+            for one in self.named
+            if one.others or (one.thing.type not in _PEOPLE and fold(one.thing.title) in owners)
+        }
+        said = [(one.start, one.end) for one in (*self.named, *self.spared, *self.faint)]
+        said += [(span.start, span.end) for span in self.spans if span.of("person") or any(map(self._selects, span.pairs))]
+        return tuple(
+            self.text[self.tokens[start].start : self.tokens[min(end, len(self.tokens)) - 1].end]
+            for start, end in dict.fromkeys(said)
+            if (start, end) in several or not asking.isdisjoint(range(start, end))
+        )
+
+    def _asking(self) -> set[int]:
+        """Tokens of the words that ask for something in the language, whatever is on record."""
+        phrases, stems = self.record.words.language.phrases, [token.stem for token in self.tokens]
+        return {
+            at
+            for start in range(len(stems))
+            for end in range(start + 1, min(len(stems), start + _LONGEST) + 1)
+            if any(map(_is_demand, phrases.get(tuple(stems[start:end]), ())))
+            for at in range(start, end)
+        }
+
+    def _selects(self, pair: tuple[str, str]) -> bool:
+        """Whether a value that anybody may write is one of the things that are asked for."""
+        name, value = pair
+        types = self.types
+        return name != "status" and any(one.fields.get(name) == value for one in self.record if not types or one.type in types)
+
     @cached_property
     def opening(self) -> str:
         return self.tokens[0].folded if self.tokens else ""
@@ -550,7 +595,10 @@ class Reading:
 
 _PERCENT = ("%", "percent")
 _BARE = frozenset(
-    {"stop", "weighty", "negation", "except", "multiplier", "range_to", "articles", "verb_months", "asking", "his"}
+    {
+        *("stop", "weighty", "negation", "except", "multiplier", "range_to", "articles", "definite", "verb_months", "asking"),
+        *("his", "showing", "own_state"),
+    }
 )
 """Kinds of words that are no senses of their own."""
 _ASIDE = frozenset({"list", "describe", "exists", "name_of"})
@@ -771,7 +819,7 @@ class Reader:
             dropped.add("property")  # of many of a type, not of what they are worth
         if span.of("ask") == ("group",) and span.end - span.start == 1 and before is not None:
             passive = set(self._language.words.get("passive", ()))
-            acted = any(one.of("relation") or one.of("link") or one.of("status") or one.of("property") for one in behind)
+            acted = any(one.of("relation") or one.of("link") or one.of("status") or _is_done(one) for one in behind)
             if reading.tokens[span.start].folded in passive and (acted or before.folded.endswith("ed")):
                 dropped.add("ask")
         return replace(span, senses=tuple(sense for sense in span.senses if sense.kind not in dropped))
@@ -1083,6 +1131,14 @@ class Reader:
             )
         else:
             reading.figures.append(value)
+
+
+_NEVER_DONE = frozenset({"effort", "budget", "priority"})
+"""Properties whose words are no verbs: “by” behind them says what they are told by, and not who did it."""
+
+
+def _is_done(span: Span) -> bool:
+    return bool(span.of("property")) and not _NEVER_DONE.intersection(span.of("property"))
 
 
 def _only(span: Span, kind: str) -> bool:
