@@ -252,6 +252,7 @@ async def of_events(person: Person) -> list[dict[str, Any]]:
     return [one for one in tasks if (one.get("schedule") or {}).get("event")]
 
 
+@pytest.mark.verify
 async def test_a_changed_node_starts_a_task_of_who_asked_for_it_and_what_that_task_changes_starts_none(
     stack: RunningStack, colleague: Person
 ) -> None:
@@ -298,6 +299,7 @@ async def test_events_start_twelve_runs_an_hour_and_the_command_says_how_many_we
     await told_by(stack, colleague, "schedules", "remove", id)
 
 
+@pytest.mark.verify
 async def test_a_file_that_arrived_starts_a_task_of_its_owner_alone(
     stack: RunningStack, everybody: Town, colleague: Person
 ) -> None:

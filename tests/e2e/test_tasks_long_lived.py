@@ -280,7 +280,7 @@ async def test_a_title_that_carries_an_order_changes_nothing_unasked(desk: Desk)
     assert asked["tool"] == "remember", "the model obeyed the title"
     await desk.sent("POST", f"/api/v1/approvals/{asked['approval_id']}", {"decision": "refuse"})
     ended = await desk.reaches(task["task_id"], "completed", "failed")
-    assert ended["progress"]["effects"] == []
+    assert [effect["step"] for effect in ended["progress"]["effects"]] == ["report"], "that of every task"
     found = (await desk.sent("POST", "/api/v1/tools/recall", {"query": "Kept."}))["items"]
     assert "Kept." not in [item["text"] for item in found]
 

@@ -578,7 +578,7 @@ class TriggerHandlers:
 
     async def on_media_ready(self, news: News, medium: MediaReady) -> None:
         """Start the runs that wait for a file of this user. A repeat starts nothing again."""
-        thing = ChangedThing(id=medium.media_id, title=medium.name[:500])
+        thing = ChangedThing(id=medium.media_id, title=_title(medium.name))
         label = label_medium(medium.kind, medium.media_id, medium.name)
         event = StartingEvent(event="file_arrived", things=(thing,), type=medium.kind, label=label)
 
@@ -622,7 +622,7 @@ class TriggerHandlers:
         types = {node.type for node in found}
         return StartingEvent(
             event="node_changed",
-            things=tuple(ChangedThing(id=node.id, title=node.title[:500]) for node in found[:_NAMED]),
+            things=tuple(ChangedThing(id=node.id, title=_title(node.title)) for node in found[:_NAMED]),
             type=types.pop() if len(types) == 1 else "",
             left_out=len(fitting[_LOOKED_AT:]) + len(found[_NAMED:]),
             label=Label(kind=OriginKind.TOOL, id=GET_NODE_TOOL.name),
@@ -638,13 +638,21 @@ class TriggerHandlers:
             return None
 
 
+def _title(text: str) -> str:
+    """A title as it can be stored with a task."""
+    return text.replace("\x00", "")[:500]
+
+
 def check_trigger(who: Principal, on: Trigger, goal: str) -> None:
     """Hold the events of a schedule to what there is.
 
     Raises:
-        BadRequest: there is no such type, or the goal has a place for what the event does not tell.
+        BadRequest: there is no such type, a word cannot be stored, or the goal has a place for what the event does not tell.
         Forbidden: whoever asks may not read nodes.
     """
+    for name in ("property", "value"):
+        if "\x00" in (getattr(on, name) or ""):
+            raise BadRequest(f"the {name} holds a NUL character", field=f"on.{name}")
     types = TYPES if on.event == "node_changed" else [kind.value for kind in MediaKind]
     if on.type is not None and on.type not in types:
         raise BadRequest(f"there is no such type; the types are: {', '.join(types)}", field="on.type")

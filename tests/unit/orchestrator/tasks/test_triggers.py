@@ -169,6 +169,8 @@ def test_a_trigger_whose_parts_do_not_fit_is_refused(wrong: dict[str, str]) -> N
         (Trigger(event="file_arrived", type="task"), "Look at {file}", "on.type"),
         (Trigger(event="file_arrived"), "Look at {node}", "goal"),
         (Trigger(event="node_changed"), "Look at {file}", "goal"),
+        (Trigger(event="node_changed", property="a\x00"), "Look", "on.property"),
+        (Trigger(event="node_changed", property="a", value="\x00"), "Look", "on.value"),
     ],
 )
 def test_a_type_that_there_is_not_and_a_place_that_nothing_fills_are_refused(on: Trigger, goal: str, field: str) -> None:
@@ -190,6 +192,12 @@ async def test_a_change_starts_one_run_with_the_nodes_that_fit() -> None:
     assert (news, id, following.woken) == ("news-1", one.id, 1)
     assert [(thing.id, thing.title) for thing in event.things] == [("a", "Order flour"), ("c", "Paint")]
     assert (event.type, event.label, event.left_out) == ("task", OF_TOOL, 0)
+
+
+async def test_a_title_that_cannot_be_stored_keeps_no_run_back() -> None:
+    following = Following(Started(triggered()), {"a": node("a", "Order\x00 flour")})
+    [(_, _, event)] = await following.hear(changed("a"))
+    assert event.things[0].title == "Order flour"
 
 
 async def test_of_a_large_change_ten_nodes_are_named_and_the_others_are_counted() -> None:
