@@ -274,6 +274,13 @@ ROWS: dict[str, dict[str, str]] = {
             "INSERT INTO task_waits (id, tenant, user_id, turn_id, step, kind, due_at) "
             f"VALUES ({_id(9)}, 'acme', 'ann', {_id(1)}, 'task.step.wait', 'date', now());"
         ),
+        "0018-patience": (
+            "INSERT INTO turns (id, tenant, user_id, conversation_id, sequence, agent, status, request, fingerprint, "
+            "principal, expires_at, lease_until, wait, waited_seconds) "
+            f"SELECT {_id(10)}, tenant, user_id, id, 2, agent, 'queued', '{{}}', 'g', '{{}}', now(), now(), "
+            '\'{"service": "graph", "code": "unavailable", "tries": 2}\', 3.5 '
+            f"FROM conversations WHERE id = {_id(1)};"
+        ),
     },
 }
 """By service and migration, in their order."""

@@ -43,7 +43,7 @@ from .traces.handlers import TraceHandlers, build_replay_runner, serve_traces
 from .traces.store import PostgresTraces
 from .turns.handlers import TurnHandlers
 from .turns.ports import BusNeighbours, progress_on
-from .turns.run import TurnRunner, TurnServices, Worker
+from .turns.run import Patience, TurnRunner, TurnServices, Worker
 from .turns.store import PostgresJournal, PostgresTurns
 from .understanding.reader import Vocabularies
 
@@ -141,7 +141,8 @@ async def build(
             stores.tasks, strategies, stores.waits, rules_first=of_models.model_profile is ModelProfile.LOCAL
         ),
     )
-    worker = Worker(bus, turns, TurnRunner(services).run, settings.slots, settings.lease, settings.task_slots)
+    patience = Patience(progress, settings.retry_first, settings.retry_longest)
+    worker = Worker(bus, turns, TurnRunner(services).run, settings.slots, settings.lease, patience, settings.task_slots)
 
     def cancelled(turn_id: str) -> None:
         bus.tracing.metrics.count(CANCELLED)

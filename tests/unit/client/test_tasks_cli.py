@@ -9,6 +9,7 @@ import pytest
 
 from phronesis import Client
 from phronesis.cli import run, tasks
+from phronesis.cli.chat import describe_wait
 from phronesis.models import TurnEvent
 from phronesis_contracts.tasks import TaskNotEnded
 from tests.support.fake_gateway import KEY, FakeGateway
@@ -94,3 +95,10 @@ def test_a_step_is_told_with_what_it_found_or_why_it_found_nothing(detail: dict[
 def test_a_plan_is_told_step_by_step() -> None:
     data = {"phase": "plan", "detail": {"waves": 2, "steps": ["1. Read", "2. Count"]}}
     assert tasks._line(TurnEvent(id="1", kind="phase", data=data)) == "plan: 2 steps in 2 waves\n  1. Read\n  2. Count"
+
+
+def test_what_a_task_or_a_turn_waits_for_is_told_in_plain_words() -> None:
+    data = {"phase": "waiting_for", "detail": {"waiting_for": "graph", "code": "unavailable", "tries": 2}}
+    event = TurnEvent(id="1", kind="phase", data=data)
+    said = "waiting for graph, which does not answer; it goes on by itself"
+    assert (tasks._line(event), describe_wait(event)) == (said, said)

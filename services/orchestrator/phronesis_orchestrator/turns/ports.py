@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import Any, Protocol
 
 from phronesis_bus import Bus, Call, ask, show
-from phronesis_contracts import Nothing, Principal, Rpc, TimedOut, Tool, Unavailable
+from phronesis_bus.envelope import remaining
+from phronesis_contracts import Nothing, Principal, Rpc, ServiceError, TimedOut, Tool, Unavailable
 from phronesis_contracts.episodes import (
     MAX_TOOLS,
     MEMORY_QUERY,
@@ -43,7 +44,7 @@ from ..ledger.usage import LedgerEntry
 from ..models.limits import OPTIONAL_CALLS, OptionalCall
 from ..models.templates import without_calls
 from ..traces.record import StoredRecord
-from .turn import Claim, Completed, Failed
+from .turn import Claim, Completed, Failed, Wait
 
 
 class TurnEnding(Protocol):
@@ -56,15 +57,30 @@ class TurnEnding(Protocol):
 class TurnQueue(Protocol):
     """What a worker needs of the store of turns. Every write of a running turn is conditional on its fence and its lease."""
 
-    async def claim(self, worker: str, limit: int, lease: float, tasks: int | None = None) -> list[Claim]:
+    async def claim(
+        self, worker: str, limit: int, lease: float, tasks: int | None = None, away: Collection[str] = ()
+    ) -> list[Claim]:
         """Claim up to `limit` turns, at most `tasks` of them background tasks: the lowest open one of each conversation,
-        people's before tasks, tenants with the fewest running first."""
+        people's before tasks, tenants with the fewest running first.
+
+        Args:
+            away: services that are not asked at the moment; a turn that waits for one of them is left until it expires.
+        """
 
     async def renew(self, worker: str, claims: list[Claim], lease: float) -> set[str]:
         """Renew the leases of `claims`; the ids of those that are still this worker's."""
 
     async def give_back(self, claim: Claim, delay: float, *, counts: bool) -> None:
         """Give a claim up, to be claimed again after `delay` seconds; `counts` says whether it counts as an idle one."""
+
+    async def put_back(self, claim: Claim, wait: Wait, delay: float) -> bool:
+        """Give a claim up for what does not answer, to be claimed again after `delay` seconds or when the turn expires.
+
+        It does not count as an idle claim.
+
+        Returns:
+            Whether the turn was still mine.
+        """
 
 
 class Journal(Protocol):
@@ -178,7 +194,7 @@ class BusNeighbours:
         if cached is not None and time.monotonic() - cached[1] < _FRESH:
             return cached[0]
         try:
-            found = await ask(self._bus, who, AGENT_GET, AgentRef(agent=name), timeout=2)
+            found = await self._ask(who, AGENT_GET, AgentRef(agent=name), timeout=2)
             profile = without_calls(found, self._optional)
         except (Unavailable, TimedOut):
             if cached is None:
@@ -196,17 +212,29 @@ class BusNeighbours:
         """Look every profile up anew; those at hand still serve while the instructions service is away."""
         self._agents = {key: (profile, -_FRESH) for key, (profile, _) in self._agents.items()}
 
+    async def _ask(
+        self, who: Principal, rpc: Rpc[In, Out_], request: In, *, timeout: float | None = None, key: str | None = None
+    ) -> Out_:
+        """Ask, and note on an error who did not answer."""
+        late = remaining(rpc.timeout) <= 0
+        try:
+            return await ask(self._bus, who, rpc, request, timeout=timeout, key=key)
+        except ServiceError as error:
+            if isinstance(error, (Unavailable, TimedOut)) and not late:  # else the turn itself took all its time
+                error.dependency = rpc.service
+            raise
+
     async def profile(self, who: Principal) -> Profile:
-        return await ask(self._bus, who, PROFILE_GET, Nothing(), timeout=_PROFILE_LIMIT)
+        return await self._ask(who, PROFILE_GET, Nothing(), timeout=_PROFILE_LIMIT)
 
     async def retrieve(self, who: Principal, phrases: tuple[str, ...], budget: int, limit: float) -> AugmentedMemoryContext:
-        return await ask(self._bus, who, RETRIEVE, Retrieve(key_phrases=phrases, budget_tokens=budget), timeout=limit)
+        return await self._ask(who, RETRIEVE, Retrieve(key_phrases=phrases, budget_tokens=budget), timeout=limit)
 
     async def media(self, who: Principal, media_id: str) -> Media:
-        return await ask(self._bus, who, MEDIA_GET, MediaRef(media_id=media_id))
+        return await self._ask(who, MEDIA_GET, MediaRef(media_id=media_id))
 
     async def medium_text(self, who: Principal, medium: Media, limit: float) -> ExtractedText:
-        return await ask(self._bus, who, _TOOLS[medium.kind], TextRef(media_id=medium.id), timeout=limit)
+        return await self._ask(who, _TOOLS[medium.kind], TextRef(media_id=medium.id), timeout=limit)
 
     async def ask(self, who: Principal, rpc: Rpc[In, Out_], request: In, *, key: str | None = None) -> Out_:
         if handler := self._inside.get(rpc.subject):
@@ -214,7 +242,7 @@ class BusNeighbours:
             return own
         if rpc.subject.startswith(f"{self._bus.name}."):
             raise Unavailable(f"turns cannot ask {rpc.subject}")
-        return await ask(self._bus, who, rpc, request, key=key)
+        return await self._ask(who, rpc, request, key=key)
 
 
 _NAMED = 50
