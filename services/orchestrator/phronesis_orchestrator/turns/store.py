@@ -37,7 +37,7 @@ from phronesis_postgres import EVERY_TENANT, Connection, Database, write_news
 
 from ..conversations.history import reply_for_models
 from ..ledger.usage import ChargedTurn, LedgerEntry
-from ..metrics import OLDEST, OPEN
+from ..metrics import OLDEST, OPEN, WAITING
 from ..traces.record import StoredRecord, join_records, list_memories
 from .turn import (
     Accepted,
@@ -447,8 +447,12 @@ def _news(claim: Claim, end: Completed | Failed, status: TurnStatus, user_text: 
 
 # Each status by itself: it is the form in which the indexes of open turns are used.
 _OPEN = """
-SELECT status, count(*) AS count, coalesce(extract(epoch FROM now() - min(created_at)), 0)::float8 AS age
+SELECT status, count(*) AS count,
+       coalesce(extract(epoch FROM now() - min(created_at) FILTER (WHERE wait IS NULL)), 0)::float8 AS age
 FROM turns WHERE status IN ('queued', 'running', 'waiting') GROUP BY status
+"""
+_PUT_BACK_FOR = """
+SELECT wait ->> 'service' AS service, count(*) AS count FROM turns WHERE status = 'queued' AND wait IS NOT NULL GROUP BY 1
 """
 _STATUSES = ("queued", "running", "waiting")
 
@@ -459,11 +463,16 @@ class QueueDepth:
     def __init__(self, database: Database, metrics: Metrics) -> None:
         self._database = database
         self._metrics = metrics
+        self._waited_for: set[str] = set()
 
     async def look(self) -> None:
         """Look once. Raises `Unavailable`."""
         async with self._database.connection(EVERY_TENANT) as connection:
             found = {row["status"]: row for row in await connection.fetch(_OPEN)}
+            waiting = {row["service"]: row["count"] for row in await connection.fetch(_PUT_BACK_FOR)}
+        self._waited_for |= waiting.keys()
+        for service in self._waited_for:
+            self._metrics.set(WAITING, waiting.get(service, 0), service)
         for status in _STATUSES:
             self._metrics.set(OPEN, found[status]["count"] if status in found else 0, status)
         self._metrics.set(OLDEST, found["queued"]["age"] if "queued" in found else 0)
