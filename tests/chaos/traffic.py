@@ -56,7 +56,7 @@ class Traffic:
         """Submit a turn, with its file uploaded before it, until it is accepted, or the limit is over."""
         sent = Sent(wish, conversation_id)
         self.sent.append(sent)
-        body: dict[str, Any] = {"currentMessageText": wish.text}
+        body: dict[str, Any] = {"currentMessageText": wish.text, "agent": wish.agent}
         if conversation_id is not None:
             body["conversationId"] = conversation_id
         if wish.file is not None:
