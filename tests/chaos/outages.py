@@ -31,7 +31,7 @@ WANTED = 0.995
 """The share of accepted turns that has to be completed."""
 _ENDED = 16 * 60.0
 """Seconds in which every turn has ended: it expires after 15 minutes."""
-_READY = 180.0
+_READY = 300.0
 _EVERY = "SELECT id::text, status, attempts, problem FROM orchestrator.turns WHERE id = ANY($1)"
 
 
@@ -101,7 +101,7 @@ class Weather:
     async def _said(self, asked: Wish) -> tuple[Sent, float]:
         sent = await self._traffic.submit(asked, limit=_READY)
         began = monotonic()
-        await self._traffic.ended(sent, limit=_ENDED)
+        await self._traffic.ended(sent, limit=_ENDED, pause=1.0)
         return sent, monotonic() - began
 
     async def steadily(self, turns: int, seconds: float) -> None:
