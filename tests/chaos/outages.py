@@ -26,7 +26,9 @@ from .traffic import Sent, Traffic
 
 BY_RULES = {"GROQ_API_KEY": "", "ORCHESTRATOR_MODEL_URL": ""}
 """With this a stack has no model: rules answer, which read the stores for every question."""
-AGENTS = ("dialogue", "decisions", "execute", "mind", "discuss", "noor")
+OF_THE_GRAPH = ("decisions", "execute", "mind", "discuss")
+"""Agents that answer from the graph alone."""
+AGENTS = ("dialogue", *OF_THE_GRAPH, "noor")
 WANTED = 0.995
 """The share of accepted turns that has to be completed."""
 _ENDED = 16 * 60.0
@@ -76,18 +78,18 @@ async def gone(stack: ChaosStack, name: str, seconds: float) -> AsyncIterator[No
     assert await stack.again(name, killed, _READY), f"{name} did not come back"
 
 
-def any_question(number: int, dice: random.Random) -> Wish:
+def any_question(number: int, dice: random.Random, agents: Sequence[str]) -> Wish:
     """A question to one of the agents, in words that no other turn has."""
-    agent = dice.choice(AGENTS)
-    asked = f"What is project Chaos{number} for?" if agent in ("dialogue", "noor") else f"What supports the goal Chaos{number}?"
+    agent = dice.choice(agents)
+    asked = f"What supports the goal Chaos{number}?" if agent in OF_THE_GRAPH else f"What is project Chaos{number} for?"
     return Wish("question", asked, agent=agent)
 
 
 class Weather:
     """Turns at a steady pace, with outages and kills among them."""
 
-    def __init__(self, stack: ChaosStack, traffic: Traffic, seed: int) -> None:
-        self._stack, self._traffic, self._dice = stack, traffic, random.Random(seed)
+    def __init__(self, stack: ChaosStack, traffic: Traffic, seed: int, agents: Sequence[str]) -> None:
+        self._stack, self._traffic, self._dice, self._agents = stack, traffic, random.Random(seed), agents
         self._number = 0
         self._waiting: list[asyncio.Task[tuple[Sent, float]]] = []
         self.result = Weathered()
@@ -95,7 +97,7 @@ class Weather:
     def say(self) -> None:
         """Hand a turn in and watch it to its end, in the background."""
         self._number += 1
-        asked = any_question(self._number, self._dice)
+        asked = any_question(self._number, self._dice, self._agents)
         self._waiting.append(asyncio.create_task(self._said(asked)))
 
     async def _said(self, asked: Wish) -> tuple[Sent, float]:
@@ -147,7 +149,15 @@ class Weather:
                 self.result.failed[f"{row['status']}: {problem.get('code')}, {problem.get('detail')}"] += 1
 
 
-async def weather(folder: Path, outages: Sequence[str], kills: Sequence[str], turns: int, away: float, seed: int) -> Weathered:
+async def weather(
+    folder: Path,
+    outages: Sequence[str],
+    kills: Sequence[str],
+    turns: int,
+    away: float,
+    seed: int,
+    agents: Sequence[str] = AGENTS,
+) -> Weathered:
     """Start a stack in `folder`, take stores away and kill processes in an order that the seed decides.
 
     Args:
@@ -155,6 +165,7 @@ async def weather(folder: Path, outages: Sequence[str], kills: Sequence[str], tu
         kills: the process of each kill.
         turns: that are handed in, all in all.
         away: seconds of an outage.
+        agents: whom the turns are said to.
     """
     start = monotonic()
     stack = ChaosStack(folder, BY_RULES)
@@ -162,7 +173,7 @@ async def weather(folder: Path, outages: Sequence[str], kills: Sequence[str], tu
     traffic = Traffic(stack.url, stack.key)
     try:
         assert await traffic.ready(_READY), "the stack did not become ready"
-        weathering, dice = Weather(stack, traffic, seed), random.Random(seed)
+        weathering, dice = Weather(stack, traffic, seed, agents), random.Random(seed)
         events = [("outage", name) for name in outages] + [("kill", name) for name in kills]
         dice.shuffle(events)
         for at, (what, name) in enumerate(events):
