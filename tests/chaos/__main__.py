@@ -48,10 +48,11 @@ async def _killed(folder: Path, kills: int, seed: int) -> Outcome:
     return one.plus(other)
 
 
-async def _weather(turns: int, kills: int, outages: int, seconds: float, seed: int, report_to: Path) -> int:
+async def _weather(given: argparse.Namespace, kills: int, report_to: Path) -> int:
     with tempfile.TemporaryDirectory(prefix="phronesis-outages-") as folder:
-        result = await weather(Path(folder) / "data", *planned(kills, outages, seed), turns, seconds, seed)
-    text = weather_report(result, seed, seconds)
+        events = planned(kills, given.outages, given.seed)
+        result = await weather(Path(folder) / "data", *events, given.turns, given.seconds, given.seed, minutes=given.minutes)
+    text = weather_report(result, given.seed, given.seconds)
     print(text)
     report_to.write_text(text)
     return 0 if result.kept else 1
@@ -68,9 +69,10 @@ if __name__ == "__main__":
     parser.add_argument("--turns", type=int, default=500, help="with --weather: turns that are handed in (500)")
     parser.add_argument("--outages", type=int, default=5, help="with --weather: outages of each store (5)")
     parser.add_argument("--seconds", type=float, default=30, help="with --weather: seconds of each outage (30)")
+    parser.add_argument("--minutes", type=float, help="with --weather: after which nothing more is begun (no limit)")
     given = parser.parse_args()
     prepare()
     if given.weather:
         kills = 60 if given.kills == parser.get_default("kills") else given.kills
-        sys.exit(asyncio.run(_weather(given.turns, kills, given.outages, given.seconds, given.seed, OUTAGES)))
+        sys.exit(asyncio.run(_weather(given, kills, OUTAGES)))
     sys.exit(asyncio.run(_main(given.kills, given.cuts, given.seed, given.away, given.report)))

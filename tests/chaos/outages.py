@@ -157,6 +157,7 @@ async def weather(
     away: float,
     seed: int,
     agents: Sequence[str] = AGENTS,
+    minutes: float | None = None,
 ) -> Weathered:
     """Start a stack in `folder`, take stores away and kill processes in an order that the seed decides.
 
@@ -166,6 +167,7 @@ async def weather(
         turns: that are handed in, all in all.
         away: seconds of an outage.
         agents: whom the turns are said to.
+        minutes: after which nothing more is begun; the result says what was.
     """
     start = monotonic()
     stack = ChaosStack(folder, BY_RULES)
@@ -177,6 +179,8 @@ async def weather(
         events = [("outage", name) for name in outages] + [("kill", name) for name in kills]
         dice.shuffle(events)
         for at, (what, name) in enumerate(events):
+            if minutes is not None and monotonic() - start > 60 * minutes:
+                break
             share = turns * (at + 1) // len(events) - turns * at // len(events)
             began = monotonic()
             await (weathering.outage(name, away, share) if what == "outage" else weathering.kill(name, share))
