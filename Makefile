@@ -125,8 +125,9 @@ check-site:
 	$(BIN)/python -m scripts.licences
 	$(BIN)/python -m scripts.site
 
-chaos: setup  ## The long run of kills; its report is committed
+chaos: setup  ## The long runs of kills and of outages; their reports are committed
 	$(BIN)/python -m tests.chaos
+	$(BIN)/python -m tests.chaos --weather
 
 faults: setup  ## Each fault of the model and the stores: what the client saw; the table is committed
 	$(BIN)/python -m tests.faults

@@ -1,4 +1,4 @@
-"""The long chaos run: `make chaos`. It prints a report and writes it to docs, for either pair of stores its own."""
+"""The long chaos runs: `make chaos`. Each prints a report and writes it to docs, for either pair of stores its own."""
 
 from __future__ import annotations
 
@@ -14,9 +14,12 @@ from tests.support.production import STORES, prepare
 from .cuts import cut_streams
 from .kills import plan
 from .long import broker_away, paused_orchestrator
+from .outages import planned, weather, weather_report
 from .report import report
 from .run import Outcome, run
 
+_OF_STORES = "" if STORES is Stores.EMBEDDED else "-production"
+OUTAGES = Path(__file__).parents[2] / "docs" / "generated" / f"outages-report{_OF_STORES}.md"
 NAME = "chaos-report.md" if STORES is Stores.EMBEDDED else "chaos-report-production.md"
 REPORT = Path(__file__).parents[2] / "docs" / "generated" / NAME
 
@@ -45,6 +48,16 @@ async def _killed(folder: Path, kills: int, seed: int) -> Outcome:
     return one.plus(other)
 
 
+async def _weather(given: argparse.Namespace, kills: int, report_to: Path) -> int:
+    with tempfile.TemporaryDirectory(prefix="phronesis-outages-") as folder:
+        events = planned(kills, given.outages, given.seed)
+        result = await weather(Path(folder) / "data", *events, given.turns, given.seconds, given.seed, minutes=given.minutes)
+    text = weather_report(result, given.seed, given.seconds)
+    print(text)
+    report_to.write_text(text)
+    return 0 if result.kept else 1
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=300, help="how many processes are killed (300)")
@@ -52,6 +65,14 @@ if __name__ == "__main__":
     parser.add_argument("--seed", type=int, default=20, help="decides the order of the kills and the cuts (20)")
     parser.add_argument("--away", type=float, default=600, help="seconds that the broker is gone (600)")
     parser.add_argument("--report", type=Path, default=REPORT, help=f"where the report is written (docs/generated/{NAME})")
+    parser.add_argument("--weather", action="store_true", help="take stores away instead, with kills among them")
+    parser.add_argument("--turns", type=int, default=500, help="with --weather: turns that are handed in (500)")
+    parser.add_argument("--outages", type=int, default=5, help="with --weather: outages of each store (5)")
+    parser.add_argument("--seconds", type=float, default=30, help="with --weather: seconds of each outage (30)")
+    parser.add_argument("--minutes", type=float, help="with --weather: after which nothing more is begun (no limit)")
     given = parser.parse_args()
     prepare()
+    if given.weather:
+        kills = 60 if given.kills == parser.get_default("kills") else given.kills
+        sys.exit(asyncio.run(_weather(given, kills, OUTAGES)))
     sys.exit(asyncio.run(_main(given.kills, given.cuts, given.seed, given.away, given.report)))

@@ -35,6 +35,8 @@ class Wish:
     stance: Directive | None = None
     """What the model will say in; a greeting states none."""
     file: File | None = None
+    agent: str = "dialogue"
+    """Whom it is said to."""
 
 
 def wish(kind: str, number: int, dice: random.Random) -> Wish:

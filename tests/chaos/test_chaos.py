@@ -1,4 +1,4 @@
-"""The short chaos runs: two kills, ten more with one of each part, and cut event streams. `make chaos` kills on for long."""
+"""The short chaos runs: two kills, ten with one of each part, outages, and cut event streams. `make chaos` goes on for long."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.production import GRAPH
+
 from .cuts import cut_streams
 from .gates import POINTS, RETRIEVAL
 from .kills import EVERY, Kill, plan
+from .outages import OF_THE_GRAPH, planned, weather
 from .run import run
 
 TWO = (Kill("orchestrator", POINTS[0], "after"), Kill("postgres", RETRIEVAL, "during"))
@@ -25,6 +28,23 @@ async def test_two_kills_lose_no_accepted_turn_and_double_nothing(tmp_path: Path
     assert [(kill.victim, kill.when) for kill in outcome.kills] == [(kill.victim, kill.when) for kill in TWO]
     assert outcome.found.accepted >= 4
     assert outcome.found.kept, outcome.found
+
+
+@pytest.mark.timeout(300)
+async def test_turns_that_meet_a_graph_which_is_away_are_completed_when_it_is_back(tmp_path: Path) -> None:
+    """They ask agents that answer from the graph alone, so that some had to wait for it."""
+    result = await weather(tmp_path / "data", [GRAPH], [], turns=8, away=8, seed=5, agents=OF_THE_GRAPH)
+    assert (result.outages[GRAPH], result.found.accepted) == (1, 8)
+    assert result.retried > 0
+    assert result.kept, result
+
+
+@pytest.mark.verify
+@pytest.mark.timeout(900)
+async def test_outages_of_every_store_with_kills_among_them_end_no_accepted_turn(tmp_path: Path) -> None:
+    result = await weather(tmp_path / "data", *planned(kills=4, outages=1, seed=3), turns=40, away=20, seed=3)
+    assert result.found.accepted >= 40
+    assert result.kept, result
 
 
 @pytest.mark.verify

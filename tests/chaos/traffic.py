@@ -56,7 +56,7 @@ class Traffic:
         """Submit a turn, with its file uploaded before it, until it is accepted, or the limit is over."""
         sent = Sent(wish, conversation_id)
         self.sent.append(sent)
-        body: dict[str, Any] = {"currentMessageText": wish.text}
+        body: dict[str, Any] = {"currentMessageText": wish.text, "agent": wish.agent}
         if conversation_id is not None:
             body["conversationId"] = conversation_id
         if wish.file is not None:
@@ -113,15 +113,15 @@ class Traffic:
             return None
         return answer.json() if answer.status_code == 200 else None
 
-    async def ended(self, sent: Sent, limit: float = 120) -> bool:
-        """Wait for the end of an accepted turn."""
+    async def ended(self, sent: Sent, limit: float = 120, pause: float = 0.05) -> bool:
+        """Wait for the end of an accepted turn, with a look after every `pause` seconds."""
         end = monotonic() + limit
         while sent.turn_id is not None and monotonic() < end:
             found = await self.turn(sent.turn_id)
             if found is not None and found["status"] in ENDS:
                 sent.status, sent.reply = found["status"], found.get("reply")
                 return True
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(pause)
         return False
 
     async def ready(self, limit: float) -> bool:

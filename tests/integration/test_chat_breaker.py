@@ -10,9 +10,9 @@ import pytest
 
 from phronesis_contracts import ModelUnavailable
 from phronesis_contracts.orchestrator import Directive
-from phronesis_orchestrator.models.calls import Breaker, RetryPolicy
+from phronesis_orchestrator.models.calls import RetryPolicy
 from phronesis_orchestrator.models.language_model import LanguageModel
-from phronesis_orchestrator.models.limits import CallLimits
+from phronesis_orchestrator.models.limits import Breaker, CallLimits
 from phronesis_orchestrator.models.reasoner import CallFailed
 from phronesis_orchestrator.turns.turn import Completed
 from tests.support.chat import AGENT, MEMORY, a_turn, reasoning
@@ -134,7 +134,7 @@ async def test_with_both_breakers_open_the_rules_answer_and_nobody_is_called(ser
 async def test_it_says_when_it_opens_and_when_it_closes(
     server: GroqServer, model: LanguageModel, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "phronesis_orchestrator.models.calls")
+    caplog.set_level(logging.INFO, "phronesis_orchestrator.models.limits")
     await opened(server, model)
     clock.now = 15.1
     await model.route(a_turn())

@@ -280,6 +280,13 @@ ROWS: dict[str, dict[str, str]] = {
             '\'{"event": "node_changed"}\');'
             f"INSERT INTO trigger_events (tenant, schedule_id, event_id) VALUES ('acme', {_id(10)}, 'news-1');"
         ),
+        "0018-patience": (
+            "INSERT INTO turns (id, tenant, user_id, conversation_id, sequence, agent, status, request, fingerprint, "
+            "principal, expires_at, lease_until, wait, waited_seconds) "
+            f"SELECT {_id(10)}, tenant, user_id, id, 2, agent, 'queued', '{{}}', 'g', '{{}}', now(), now(), "
+            '\'{"service": "graph", "code": "unavailable", "tries": 2}\', 3.5 '
+            f"FROM conversations WHERE id = {_id(1)};"
+        ),
     },
 }
 """By service and migration, in their order."""

@@ -22,8 +22,9 @@ from phronesis_contracts.orchestrator import (
 )
 from phronesis_orchestrator.conversations.history import Past
 from phronesis_orchestrator.conversations.store import PostgresConversations
+from phronesis_orchestrator.tasks.store import PostgresWaits
 from phronesis_orchestrator.turns.store import PostgresJournal, PostgresTurns
-from phronesis_orchestrator.turns.turn import Claim, Completed, Failed, LostClaim, NewTurn
+from phronesis_orchestrator.turns.turn import Claim, Completed, Failed, LostClaim, NewTurn, Wait
 from phronesis_postgres import EVERY_TENANT, Database, PostgresOutbox
 from tests.support.servers import PostgresServer
 
@@ -223,6 +224,75 @@ async def test_a_claim_given_back_in_order_does_not_count_as_idle(turns: Postgre
     await turns.accept(new(someone()), 10)
     await turns.give_back(await claimed(turns), 0, counts=False)
     assert (await claimed(turns)).idle_claims == 1
+
+
+GRAPH = Wait(service="graph", code="unavailable", tries=2)
+
+
+async def test_a_turn_that_is_put_back_says_what_it_waits_for_and_is_not_counted_as_idle(turns: PostgresTurns) -> None:
+    who = someone()
+    accepted = await turns.accept(new(who), 10)
+    for _ in range(7):
+        claim = await claimed(turns)
+        assert claim.idle_claims == 1
+        assert await turns.put_back(claim, GRAPH, 0)
+        turn = await turns.get(who, accepted.turn_id)
+        assert (turn.status, turn.waiting_for) == (TurnStatus.QUEUED, "graph")
+    last = await claimed(turns)
+    assert (last.wait, (await turns.get(who, accepted.turn_id)).waiting_for) == (GRAPH, None)
+
+
+async def test_a_turn_that_is_put_back_is_left_for_its_time_and_holds_up_those_behind_it(turns: PostgresTurns) -> None:
+    who = someone()
+    first = await turns.accept(new(who), 10)
+    await turns.accept(new(who, first.conversation_id), 10)
+    await turns.put_back(await claimed(turns), GRAPH, 60)
+    assert await turns.claim("w1", 5, LEASE) == []
+
+
+async def test_a_turn_is_left_while_what_it_waits_for_is_away_and_another_is_not(turns: PostgresTurns) -> None:
+    waits, other = await turns.accept(new(someone()), 10), await turns.accept(new(someone()), 10)
+    for claim in await turns.claim("w1", 5, LEASE):
+        if claim.turn_id == waits.turn_id:
+            await turns.put_back(claim, GRAPH, 0)
+        else:
+            await turns.give_back(claim, 0, counts=False)
+    assert [one.turn_id for one in await turns.claim("w1", 5, LEASE, away={"graph"})] == [other.turn_id]
+    assert [one.turn_id for one in await turns.claim("w1", 5, LEASE, away={"memory"})] == [waits.turn_id]
+
+
+async def test_a_turn_that_waits_is_claimed_as_soon_as_it_expires_to_be_ended(turns: PostgresTurns) -> None:
+    await turns.accept(new(someone(), expiry=0.3), 10)
+    await turns.put_back(await claimed(turns), GRAPH, 60)
+    async with asyncio.timeout(5):
+        while not (claims := await turns.claim("w2", 1, LEASE, away={"graph"})):
+            pass
+    assert (claims[0].expired, claims[0].wait) == (True, GRAPH)
+
+
+async def test_a_turn_that_was_taken_away_is_not_put_back(turns: PostgresTurns) -> None:
+    who = someone()
+    accepted = await turns.accept(new(who), 10)
+    claim = await claimed(turns)
+    await turns.cancel(who, accepted.turn_id)
+    assert await turns.put_back(claim, GRAPH, 0) is False
+    assert (await turns.get(who, accepted.turn_id)).status is TurnStatus.CANCELLED
+
+
+async def test_a_turn_that_waits_can_be_cancelled(turns: PostgresTurns) -> None:
+    who = someone()
+    accepted = await turns.accept(new(who), 10)
+    await turns.put_back(await claimed(turns), GRAPH, 0)
+    assert (await turns.cancel(who, accepted.turn_id)).waiting_for is None
+    assert await turns.claim("w1", 1, LEASE) == []
+
+
+async def test_time_that_a_turn_waits_for_what_does_not_answer_is_known(database: Database, turns: PostgresTurns) -> None:
+    await turns.accept(new(someone()), 10)
+    await turns.put_back(await claimed(turns), GRAPH, 0)
+    async with database.connection(EVERY_TENANT) as connection:
+        await connection.execute("SELECT pg_sleep(0.2)")
+    assert await PostgresWaits(database).waited(await claimed(turns)) >= 0.2
 
 
 @pytest.mark.req("D-018", "D-116", "D-123", "D-124", "D-C01", "D-C16")

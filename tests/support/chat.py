@@ -11,10 +11,10 @@ from phronesis_bus.tracing import Tracing
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.memory import AugmentedMemoryContext, ContextItem, ItemKind
 from phronesis_contracts.orchestrator import Directive
-from phronesis_orchestrator.models.calls import Breaker, RetryPolicy
+from phronesis_orchestrator.models.calls import RetryPolicy
 from phronesis_orchestrator.models.client import ChatClient
 from phronesis_orchestrator.models.language_model import LanguageModel
-from phronesis_orchestrator.models.limits import PROFILES, CallLimits, Limits, ModelProfile, call_limits
+from phronesis_orchestrator.models.limits import PROFILES, Breaker, CallLimits, Limits, ModelProfile, call_limits
 from phronesis_orchestrator.models.reasoner import TurnContext
 from tests.support.groq_server import GroqServer
 

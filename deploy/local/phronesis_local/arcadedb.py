@@ -54,7 +54,8 @@ def program(folder: Path, ports: Ports, passwords: Mapping[str, str], log: Path,
     async def ready() -> bool:
         return await http_status(ports.http, "/api/v1/ready") == 204 and await speaks_bolt(ports.bolt)
 
-    return Program(NAME, _command(folder, ports), log, environment, ready, prepare, folder=folder, ready_within=60)
+    command = _command(folder, ports)
+    return Program(NAME, command, log, environment, ready, prepare, folder=folder, ready_within=60, recovers=True)
 
 
 def _command(folder: Path, ports: Ports) -> list[str]:

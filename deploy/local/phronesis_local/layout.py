@@ -76,7 +76,7 @@ def write_atomically(path: Path, text: str, mode: int = 0o600) -> None:
     fresh.replace(path)
 
 
-State = Literal["waiting", "starting", "up", "down", "outside", "stopped"]
+State = Literal["waiting", "starting", "recovering", "up", "down", "outside", "stopped"]
 
 
 class ProcessId(BaseModel):

@@ -47,7 +47,7 @@ def program(
     async def ready() -> bool:
         return await answers(port, passwords["declare"])
 
-    return Program(NAME, [str(binary()), "-c", str(config)], log, environment, ready, prepare)
+    return Program(NAME, [str(binary()), "-c", str(config)], log, environment, ready, prepare, recovers=True)
 
 
 def _write_config(config: Path, port: int, passwords: Mapping[str, str], admission: Path) -> None:

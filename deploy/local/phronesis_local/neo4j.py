@@ -67,7 +67,9 @@ def program(home: Path, folder: Path, port: int, password: str, log: Path, envir
         f"--home-dir={folder}",
         f"--config-dir={folder / 'conf'}",
     ]
-    return Program(NAME, command, log, environment, ready, prepare, folder=folder, stop_within=20, ready_within=150)
+    return Program(
+        NAME, command, log, environment, ready, prepare, folder=folder, stop_within=20, ready_within=150, recovers=True
+    )
 
 
 def _shared(home: Path) -> list[str]:

@@ -77,6 +77,9 @@ def program(folder: Path, log: Path, environment: Mapping[str, str], connections
     async def ready() -> bool:
         return await answers(folder)
 
+    async def recovers() -> bool:
+        return _RECOVERS in await _answer(folder)
+
     command = [*_unprivileged_command(), str(binaries() / "postgres"), "-D", str(data)]
     command += [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
     return Program(
@@ -88,23 +91,34 @@ def program(folder: Path, log: Path, environment: Mapping[str, str], connections
         prepare,
         stop_signal=signal.SIGINT,  # ends sessions, and writes a checkpoint
         ready_within=60,
+        recovers=True,
+        says_it_recovers=recovers,
     )
 
 
 async def answers(folder: Path) -> bool:
     """Whether the server takes a session; plain protocol, so that it costs nothing to ask."""
+    return (await _answer(folder)).startswith(b"R")
+
+
+_RECOVERS = b"C57P03\x00"
+"""The code in the refusal of a server that starts, or recovers its data."""
+
+
+async def _answer(folder: Path) -> bytes:
+    """The beginning of what the server answers to a request for a session; nothing where it does not answer."""
     body = b"\x00\x03\x00\x00user\x00postgres\x00database\x00postgres\x00\x00"
     try:
         async with asyncio.timeout(2):
             reader, writer = await asyncio.open_unix_connection(str(socket_folder(folder) / _SOCKET))
             try:
                 writer.write((len(body) + 4).to_bytes(4, "big") + body)
-                return await reader.readexactly(1) == b"R"
+                return await reader.read(512)
             finally:
                 writer.write(b"X\x00\x00\x00\x04")
                 writer.close()
-    except (OSError, TimeoutError, asyncio.IncompleteReadError):
-        return False
+    except (OSError, TimeoutError):
+        return b""
 
 
 def workers(folder: Path) -> list[psutil.Process]:

@@ -95,6 +95,11 @@ async def _prepare_nothing() -> None:
     """Preparation of a program that needs none."""
 
 
+async def _say_nothing() -> bool:
+    """The answer of a program that cannot say whether it recovers."""
+    return False
+
+
 @dataclass(frozen=True)
 class Program:
     """What is run, and how one knows that it is ready.
@@ -105,7 +110,9 @@ class Program:
         folder: its working folder, the parent's by default.
         stop_signal: asks it to stop in order.
         stop_within: seconds it has for that before it is killed.
-        ready_within: seconds it has from its start until it is ready.
+        ready_within: seconds it has from its start until it is ready; where it recovers, those without any progress.
+        recovers: whether it may have to recover its data before it is ready, which nobody may interrupt.
+        says_it_recovers: whether it answers on its port that it recovers.
     """
 
     name: str
@@ -118,6 +125,42 @@ class Program:
     stop_signal: signal.Signals = signal.SIGTERM
     stop_within: float = 10.0
     ready_within: float = 30.0
+    recovers: bool = False
+    says_it_recovers: Callable[[], Awaitable[bool]] = _say_nothing
+
+
+class Recovery:
+    """Tells a program that recovers its data from one that hangs, by what it adds to its log, reads and writes, and says."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._seen: object = None
+        self._came_on = time.monotonic()
+
+    async def still(self, process: psutil.Process | None) -> float:
+        """Seconds for which nothing was seen of it; where it has nothing to recover, since this watch began."""
+        if not self._program.recovers:
+            return time.monotonic() - self._came_on
+        seen = (_size(self._program.log), _moved_bytes(process))
+        if seen != self._seen or await self._program.says_it_recovers():
+            self._seen, self._came_on = seen, time.monotonic()
+        return time.monotonic() - self._came_on
+
+
+def _size(log: Path) -> int:
+    try:
+        return log.stat().st_size
+    except OSError:
+        return 0
+
+
+def _moved_bytes(process: psutil.Process | None) -> int:
+    """Bytes that a process has read from the disk and written to it; 0 where that cannot be told."""
+    try:
+        moved = process.io_counters() if process is not None else None
+    except (psutil.Error, OSError, NotImplementedError):
+        return 0
+    return moved.read_bytes + moved.write_bytes if moved is not None else 0
 
 
 @dataclass
@@ -163,18 +206,30 @@ class Child:
         except OSError as error:
             raise ChildFailed(f"{self.program.name} could not be started: {error}") from error
 
-    async def wait_ready(self) -> None:
+    @property
+    def process(self) -> psutil.Process | None:
+        """The process, where it runs."""
+        return self._watched if self.pid is not None else None
+
+    async def wait_ready(self, on_recovery: Callable[[], None] = lambda: None) -> None:
         """Return when it does its work.
+
+        Args:
+            on_recovery: called once when its time is over and it is left to recover.
 
         Raises:
             ChildFailed: it ended, or the time for it is over; the text holds the end of its log.
         """
-        limit = time.monotonic() + self.program.ready_within
-        pause = _POLL
+        recovery, limit = Recovery(self.program), time.monotonic() + self.program.ready_within
+        pause, told = _POLL, False
         while self.pid is not None:
             if await self.program.ready():
                 return
-            if time.monotonic() > limit:
+            still = await recovery.still(self.process)
+            if not told and self.program.recovers and time.monotonic() > limit and still <= self.program.ready_within:
+                on_recovery()
+                told = True
+            if still > self.program.ready_within:
                 raise ChildFailed(f"{self.program.name} was not ready in time\n{read_tail(self.program.log)}")
             await asyncio.sleep(pause)
             pause = min(pause * 1.2, _LONGEST_POLL)  # asking costs both sides time that the start needs

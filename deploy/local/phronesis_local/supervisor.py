@@ -12,14 +12,15 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from .layout import DataDir, PartRecord, ProcessId, Restart, marked_processes
 from .parts import GATEWAY, OWNERS, service_of
-from .processes import Child, ChildFailed, Program, kill_processes, trim
+from .processes import Child, ChildFailed, Program, Recovery, kill_processes, trim
 
 _FIRST_DELAY, _LONGEST_DELAY = 0.2, 10.0
 _STEADY = 30.0
 """Seconds of work after which the delay before a restart is the first one again."""
 _LOOK = 5.0
 _SILENT = 90.0
-"""Seconds without an answer after which a part that still runs is killed; a part that was paused for a minute is not."""
+"""Seconds without an answer after which a part that still runs is killed; a part that was paused for a minute is not, nor a
+store of which it can be seen that it recovers its data."""
 _START_TRIES = 3
 _CHECK = 1.0
 _POLL = 0.1
@@ -138,18 +139,25 @@ class Supervisor:
         await part.child.start()
         pid = part.child.pid
         self._say(part, state="starting", process=ProcessId.of(pid) if pid else None)
-        await part.child.wait_ready()
+        await part.child.wait_ready(lambda: self._say(part, state="recovering"))
         self._say(part, state="up", seconds=round(time.monotonic() - began, 2), reason=None)
         part.came_up.set()
         answered = looked = time.monotonic()
+        recovery = Recovery(part.program)
         while part.child.pid is not None:
             await asyncio.sleep(_POLL)
             if time.monotonic() - looked > _LOOK:
                 trim(part.program.log)
+                still = await recovery.still(part.child.process)
                 if await part.program.ready() is not False:
                     answered = time.monotonic()
+                    if part.record.state == "recovering":
+                        self._say(part, state="up")
                 looked = time.monotonic()
-                if looked - answered > _SILENT:
+                if looked - answered > _SILENT and part.program.recovers and still < _SILENT:
+                    if part.record.state == "up":
+                        self._say(part, state="recovering")
+                elif looked - answered > _SILENT:
                     self._say(part, state="down", process=None, reason="it did not answer, and was killed")
                     return
         part.child.kill()

@@ -22,7 +22,13 @@ from .settings import LocalSettings
 from .stack import Stack, end_leftovers
 from .supervisor import RestartRequest, plan_restart
 
-_WORDS: dict[State, str] = {"up": "up", "down": "DOWN", "stopped": "stopped", "outside": "another's, not started here"}
+_WORDS: dict[State, str] = {
+    "up": "up",
+    "recovering": "recovers its data, which takes its time",
+    "down": "DOWN",
+    "stopped": "stopped",
+    "outside": "another's, not started here",
+}
 
 
 class _Console(Console):
@@ -53,7 +59,7 @@ class Progress:
             why = f": {part.reason.splitlines()[0]}" if part.state == "down" and part.reason else ""
             again = f" (start {part.restarts + 1})" if part.restarts else ""
             self.line(f"  {name:<15}{_WORDS[part.state]}{again}{took}{why}")
-        waiting = [name for name, part in record.parts.items() if part.state in ("waiting", "starting")]
+        waiting = [name for name, part in record.parts.items() if part.state in ("waiting", "starting", "recovering")]
         if self._spinner is not None:
             self._spinner.update(f"{record.state}: {', '.join(waiting) or 'the last checks'}")
 
@@ -222,6 +228,8 @@ def _await_ready(data: DataDir, supervisor: subprocess.Popen[bytes], progress: P
             progress.show(record)
             if record.state == "ready":
                 return None
+            if any(part.state == "recovering" for part in record.parts.values()):
+                limit = time.monotonic() + _DETACHED_START  # a store may take as long as its data needs
         if time.monotonic() > limit:
             supervisor.terminate()
         time.sleep(0.1)

@@ -52,7 +52,7 @@ def program(binary: Path, folder: Path, ports: Ports, key: str, log: Path, envir
 
     command = [str(binary), "--host", LOOPBACK, "--port", str(ports.http), "--scheme", "http"]
     settings = {**environment, **settings_of(folder, ports, key)}
-    return Program(NAME, command, log, settings, ready, prepare, folder=folder, stop_within=20, ready_within=90)
+    return Program(NAME, command, log, settings, ready, prepare, folder=folder, stop_within=20, ready_within=90, recovers=True)
 
 
 async def answers(port: int) -> bool:

@@ -8,7 +8,7 @@ import logging
 import signal
 import sys
 import traceback
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from types import TracebackType
 from typing import TextIO
@@ -175,7 +175,14 @@ def _http_response(status: str, body: bytes, kind: str = "text/plain") -> bytes:
 Ping = Callable[[], Awaitable[None]]
 
 
-async def health(service: str, pings: dict[str, Ping], *, limit: float = 1.0, offers: tuple[str, ...] = ()) -> Health:
+async def health(
+    service: str,
+    pings: dict[str, Ping],
+    *,
+    limit: float = 1.0,
+    offers: tuple[str, ...] = (),
+    breakers: Mapping[str, str] | None = None,
+) -> Health:
     """Run the pings side by side; each has `limit` seconds and raises where its dependency is down."""
 
     async def up(ping: Ping) -> bool:
@@ -189,19 +196,25 @@ async def health(service: str, pings: dict[str, Ping], *, limit: float = 1.0, of
 
     results = await asyncio.gather(*(up(ping) for ping in pings.values()))
     down = tuple(name for name, ok in zip(pings, results, strict=True) if not ok)
-    return Health(service=service, version=VERSION, ready=not down, down=down, offers=offers)
+    return Health(service=service, version=VERSION, ready=not down, down=down, offers=offers, breakers=dict(breakers or {}))
 
 
-async def serve_basics(bus: Bus, pings: dict[str, Ping], offers: Callable[[], tuple[str, ...]] = tuple) -> None:
+async def serve_basics(
+    bus: Bus,
+    pings: dict[str, Ping],
+    offers: Callable[[], tuple[str, ...]] = tuple,
+    breakers: Callable[[], Mapping[str, str]] = dict,
+) -> None:
     """Answer for the service's health and for the spans it remembers: each copy for itself, where all are asked.
 
     Args:
         pings: by dependency what raises where it is down.
         offers: gives what the service can do, where that depends on its surroundings.
+        breakers: gives the services that it does not ask as always, with the state of each.
     """
 
     async def on_health(call: Call, request: Nothing) -> Health:
-        return await health(bus.name, pings, offers=offers())
+        return await health(bus.name, pings, offers=offers(), breakers=breakers())
 
     async def on_spans(call: Call, request: TraceRef) -> Spans:
         return bus.tracing.recent.of(request)

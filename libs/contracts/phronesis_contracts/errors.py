@@ -18,6 +18,7 @@
     │  └─ ModelUnavailable    model_unavailable          the language model is down, and there is nothing to say without it
     │     └─ ModelRateLimited model_rate_limited         the language model's provider is asked too often
     ├─ TimedOut               timed_out            504   the deadline passed first
+    │  └─ ExpiredWaiting      expired_waiting            a turn expired while it waited for what did not answer
     └─ Internal               internal             500   anything else; its text stays in the service
 
 `code` is API and never changes its meaning; `detail` is for people. A class registers its code when it is defined, so
@@ -42,6 +43,8 @@ class ServiceError(Exception):
 
     code: ClassVar[str] = "service_error"
     status: ClassVar[int] = 500
+    dependency: str | None = None
+    """The service or store that did not answer, where whoever asked it knows that. It is no part of a reply."""
 
     def __init_subclass__(cls) -> None:
         code = cls.__dict__.get("code")
@@ -193,6 +196,12 @@ class TimedOut(ServiceError):
 
     code = "timed_out"
     status = 504
+
+
+class ExpiredWaiting(TimedOut):
+    """A turn expired while it waited for a service or a store that did not answer; its text names that one."""
+
+    code = "expired_waiting"
 
 
 class Internal(ServiceError):

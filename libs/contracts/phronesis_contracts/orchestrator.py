@@ -252,6 +252,8 @@ class Problem(Message):
     """The part of the input that is at fault."""
     retry_after: float | None = None
     """Seconds after which another attempt may succeed."""
+    waiting_for: str | None = None
+    """The service or store that a turn waited for when it expired."""
 
 
 class TurnProgress(Message):
@@ -264,7 +266,8 @@ class TurnProgress(Message):
     conversation_id: str | None = None
     phase: str | None = None
     """For `phase`: `preprocessed`, `routed`, `retrieved` or `answered`; of analysts `classified` and `tools` too, and
-    of agents that think ahead `intent`, `preflight` and `reflected`."""
+    of agents that think ahead `intent`, `preflight` and `reflected`. `waiting_for` says that a service or store, which `detail`
+    names as `waiting_for`, does not answer: the turn goes on when it does."""
     problem: Problem | None = None
     detail: dict[str, Any] = Field(default_factory=dict)
     attempt: int | None = None
@@ -367,6 +370,8 @@ class Turn(Message):
     """When it fails, unless it has ended by then: nobody need wait for it any longer."""
     approval_id: str | None = None
     """The approval that it waits for, or waited for last."""
+    waiting_for: str | None = None
+    """The service or store that did not answer and that it waits for, while it does: it is tried again until it expires."""
     trace: AnswerTrace | None = None
     """The whole trace of its answer, where it was asked for."""
 

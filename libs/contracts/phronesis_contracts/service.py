@@ -25,6 +25,8 @@ class Health(Message):
     """Names of the dependencies that did not answer."""
     offers: tuple[str, ...] = ()
     """What it found at its start that it can do, where that depends on its surroundings, such as `pagerank by service`."""
+    breakers: dict[str, str] = Field(default_factory=dict)
+    """Services that failed it again and again, each `open` (not asked) or `half_open` (asked by one call)."""
 
 
 class TraceRef(Message):

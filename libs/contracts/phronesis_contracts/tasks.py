@@ -457,6 +457,8 @@ class Task(Message):
     """Whether it ends with its plan, and nothing is done."""
     waiting: TaskWait | None = None
     """What it waits for: a date, or its owner's answer. An approval that it waits for is listed among the approvals."""
+    waiting_for: str | None = None
+    """The service or store that did not answer and that it waits for, while it does: it is tried again until it expires."""
 
 
 class TaskWait(Message):

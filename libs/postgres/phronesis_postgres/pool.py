@@ -87,7 +87,9 @@ def translate_errors() -> Iterator[None]:
         log.error("the database does not let the service in: %s", error.sqlstate)
         raise Unavailable("the database does not let the service in", retry_after=5) from error
     except GONE as error:
-        raise Unavailable("the database does not answer", retry_after=1) from error
+        away = Unavailable("the database does not answer", retry_after=1)
+        away.dependency = "postgres"
+        raise away from error
 
 
 if TYPE_CHECKING:

@@ -42,8 +42,8 @@ from .tasks.store import PostgresTasks, PostgresWaits, RememberedStrategies
 from .traces.handlers import TraceHandlers, build_replay_runner, serve_traces
 from .traces.store import PostgresTraces
 from .turns.handlers import TurnHandlers
-from .turns.ports import BusNeighbours, progress_on
-from .turns.run import TurnRunner, TurnServices, Worker
+from .turns.ports import BusNeighbours, ServiceBreakers, progress_on
+from .turns.run import Patience, TurnRunner, TurnServices, Worker
 from .turns.store import PostgresJournal, PostgresTurns
 from .understanding.reader import Vocabularies
 
@@ -116,7 +116,10 @@ async def build(
         of_models: the settings of the language model.
     """
     of_models = of_models or ModelSettings()
-    neighbours, turns, progress = BusNeighbours(bus, of_models.optional_calls), stores.turns, progress_on(bus)
+    breakers = ServiceBreakers(settings.breaker_failures, settings.breaker_rest)
+    breakers.watch(bus.tracing.metrics)
+    neighbours = BusNeighbours(bus, of_models.optional_calls, breakers)
+    turns, progress = stores.turns, progress_on(bus)
     cognition = cognition or Cognition()
 
     budgets, policies = Budgets(stores.ledger), PolicyCache(stores.policies.in_force)
@@ -141,7 +144,8 @@ async def build(
             stores.tasks, strategies, stores.waits, rules_first=of_models.model_profile is ModelProfile.LOCAL
         ),
     )
-    worker = Worker(bus, turns, TurnRunner(services).run, settings.slots, settings.lease, settings.task_slots)
+    patience = Patience(progress, settings.retry_first, settings.retry_longest, breakers.away)
+    worker = Worker(bus, turns, TurnRunner(services).run, settings.slots, settings.lease, patience, settings.task_slots)
 
     def cancelled(turn_id: str) -> None:
         bus.tracing.metrics.count(CANCELLED)
@@ -192,7 +196,7 @@ async def build(
     forgetting = Forgetting(stores.copies, BusStreams(bus), cognition.pasts, relay.wake)
     await serve_learning(bus, stores.unlearnt, forgetting, neighbours, reasoner, budgets)
     await serve_outside(bus, neighbours, stores.servers, seal, commands, relay.wake)
-    await serve_basics(bus, pings)
+    await serve_basics(bus, pings, breakers=breakers.states)
     relay.start()
     worker.start()
     bus.on_stop(worker.stop)

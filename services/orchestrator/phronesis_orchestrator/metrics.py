@@ -40,6 +40,18 @@ BREAKER = Metric(
     "1 while calls to a model are refused here, since it failed again and again.",
     ("model",),
 )
+BREAKER_STATE = Metric(
+    "phronesis_breaker_state",
+    Kind.GAUGE,
+    "Whether a service or model is asked: 0 as always, 1 by one call at a time, since it failed again and again, 2 not at all.",
+    ("dependency",),
+)
+WAITING = Metric(
+    "phronesis_turns_waiting",
+    Kind.GAUGE,
+    "Turns that were put back since a service or store did not answer, in all processes together.",
+    ("dependency",),
+)
 MODEL_PLANS = Metric(
     "phronesis_model_plans",
     Kind.COUNTER,

@@ -50,6 +50,14 @@ class OrchestratorSettings(BaseSettings):
     """Seconds from acceptance after which a turn that has not ended fails."""
     open_turns: int = 1000
     """Turns of one tenant that may be open at once; one more is refused as busy."""
+    retry_first: float = Field(default=0.5, gt=0)
+    """Seconds that a turn waits at most when a service or store did not answer; doubled each time until it does."""
+    retry_longest: float = Field(default=15.0, gt=0)
+    """Seconds that any such wait takes at most."""
+    breaker_failures: int = Field(default=5, ge=1)
+    """Failures in a row after which a service is not asked, and turns that wait for it are not tried."""
+    breaker_rest: float = Field(default=3.0, gt=0)
+    """Seconds after which one call finds out whether it answers again."""
     turn_limit: float = Field(default=60.0, gt=0)
     """Seconds that one attempt at a turn may take; with the model profile `local` 840 where it is not set."""
     media_limit: float = 30.0

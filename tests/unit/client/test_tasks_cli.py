@@ -10,6 +10,7 @@ import pytest
 from phronesis import Client
 from phronesis.calls.turns import add_schedule
 from phronesis.cli import run, tasks
+from phronesis.cli.chat import describe_wait
 from phronesis.models import TurnEvent
 from phronesis_contracts import BadRequest
 from phronesis_contracts.tasks import TaskNotEnded, Trigger
@@ -114,3 +115,10 @@ def test_a_schedule_of_events_is_sent_without_times() -> None:
         "budget": {"seconds": 900.0, "tool_calls": 100},
         "enabled": False,
     }
+
+
+def test_what_a_task_or_a_turn_waits_for_is_told_in_plain_words() -> None:
+    data = {"phase": "waiting_for", "detail": {"waiting_for": "graph", "code": "unavailable", "tries": 2}}
+    event = TurnEvent(id="1", kind="phase", data=data)
+    said = "waiting for graph, which does not answer; it goes on by itself"
+    assert (tasks._line(event), describe_wait(event)) == (said, said)

@@ -12,6 +12,7 @@ import typer
 from phronesis_contracts import ServiceError, TimedOut, TurnEnded
 from phronesis_contracts.orchestrator import Problem, Reply, Turn
 
+from ..models import TurnEvent
 from ..sync import Client
 from . import output
 
@@ -31,7 +32,9 @@ def await_reply(client: Client, turn_id: str, progress: Callable[[str], None]) -
     """
     try:
         for event in client.turns.events(turn_id):
-            if event.kind in ("accepted", "phase"):
+            if waiting_for := describe_wait(event):
+                progress(waiting_for)
+            elif event.kind in ("accepted", "phase"):
                 progress(str(event.data.get("phase") or event.kind))
             elif event.kind == "waiting":
                 detail = event.data.get("detail", {})
@@ -41,6 +44,13 @@ def await_reply(client: Client, turn_id: str, progress: Callable[[str], None]) -
             raise
         progress(f"events are lost ({exc.code}), looking for the end")
     return _reply_or_error(_await_end(client, turn_id))
+
+
+def describe_wait(event: TurnEvent) -> str:
+    """What an event says of a service or store that does not answer; empty for every other event."""
+    if event.data.get("phase") != "waiting_for":
+        return ""
+    return f"waiting for {event.data.get('detail', {}).get('waiting_for')}, which does not answer; it goes on by itself"
 
 
 def _await_end(client: Client, turn_id: str) -> Turn:

@@ -230,6 +230,10 @@ def _await_end(client: Client, task: Task, deadline: float) -> Task:
 def _line(event: TurnEvent) -> str:
     detail = event.data.get("detail", {})
     match event.data.get("phase"):
+        case "waiting_for":
+            from .chat import describe_wait
+
+            return describe_wait(event)
         case "plan":
             steps = [f"  {step}" for step in detail.get("steps", ())]
             return "\n".join([f"plan: {len(steps)} steps in {detail.get('waves')} waves", *steps])

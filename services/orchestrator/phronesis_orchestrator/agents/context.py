@@ -39,6 +39,7 @@ from ..conversations.summary import partition, select_history
 from ..models.reasoner import ModelSummary, Reasoner, Summariser, TurnContext
 from ..turns.execution import TEXT_OF, TurnRun
 from ..turns.ports import Conversations, Neighbours
+from ..turns.turn import may_pass
 from .text import rank_items, snippet
 
 log = logging.getLogger(__name__)
@@ -122,6 +123,8 @@ class MediaText:
     """Names of all of them, in order."""
     labels: tuple[Label, ...] = ()
     """Where their texts and their names come from."""
+    away: ServiceError | None = None
+    """Why one could not be read that may be read in a moment."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +157,8 @@ async def read_media(
     parts = (_part(found) if isinstance(found, ExtractedText) else _note(note, found) for found in read)
     names = tuple(_name(found.name or found.media_id) for found in read)
     labels = merge_labels(found.label for found in read)
-    return MediaText("\n\n".join(parts), documents, len(read) - len(documents), names, labels)
+    away = next((one.why for one in read if isinstance(one, _UnreadableMedia) and may_pass(one.why)), None)
+    return MediaText("\n\n".join(parts), documents, len(read) - len(documents), names, labels, away)
 
 
 async def _read(neighbours: Neighbours, who: Principal, media_id: str, limit: float) -> ExtractedText | _UnreadableMedia:

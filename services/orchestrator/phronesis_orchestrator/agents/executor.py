@@ -222,8 +222,7 @@ class ToolExecutor:
 
     async def _execute(self, step: str, admitted: Admitted, read: tuple[Label, ...]) -> ExecutedCall:
         tool = self._toolbox.tools[admitted.call.name]
-        outside = tool.rpc.input if issubclass(tool.rpc.input, OutsideArguments) else None
-        once = outside is not None and not outside.idempotent
+        once = _is_once(tool)
         with self._running.phase(self._hooks.phase(tool)), measure_tool(self._running.tracing, tool.name):
             verdict = self._judge(tool, admitted.request, read)
             refusal = await self._refusal(step, verdict, admitted.request)
@@ -330,6 +329,8 @@ class ToolExecutor:
             given: dict[str, Any] = {"answer": answer.model_dump(mode="json", by_alias=True)}
         except ServiceError as error:
             log.warning("the tool %s failed: %s", tool.name, error.code)
+            if claim.request.task is not None and not _is_once(tool):
+                self._running.defer(error)
             given = {"problem": error.body()}
         except asyncio.CancelledError:
             late = {"code": TimedOut.code, "detail": "the call had not ended when the turn was stopped"}
@@ -340,6 +341,11 @@ class ToolExecutor:
             log.exception("the tool %s broke", tool.name)
             given = {"problem": Internal(f"{tool.name} failed").body()}
         return {**given, "ms": round((perf_counter() - began) * 1000)}
+
+
+def _is_once(tool: Tool[Any, Any]) -> bool:
+    """Whether a call may not be made a second time: it goes to a system that is not ours, and that does not know a repeat."""
+    return issubclass(tool.rpc.input, OutsideArguments) and not tool.rpc.input.idempotent
 
 
 def _raise_or_list(made: Iterable[ExecutedCall | BaseException]) -> list[ExecutedCall]:

@@ -1,4 +1,4 @@
-"""One purpose's call to a language model: limits, options, few tries in the time left, and a circuit breaker."""
+"""One purpose's call to a language model: limits, options, few tries in the time left."""
 
 from __future__ import annotations
 
@@ -21,70 +21,12 @@ from ..ledger.usage import AskedModel, CallUsage, admission
 from .capabilities import Capabilities, CapabilityCache, schema_options
 from .client import CallTelemetry, ChatClient, ChatRequest, OnText
 from .completions import LIVE_FIELDS, Completion, FieldText, LiveSink, TryFailed, live_sink
-from .limits import TRIES, CallLimits, Limits, Purpose
+from .limits import TRIES, Breaker, CallLimits, Limits, Purpose
 from .prompts import fit_tools, with_keys
 from .reasoner import Answer, CallFailed, Fault, TurnContext, current_call
 from .templates import FREE_SCHEMAS, SCHEMAS, BadTemplate
 
 log = logging.getLogger(__name__)
-
-
-class Breaker:
-    """Counts the failures in a row of one model's endpoint, for all turns of the process.
-
-    Closed, it lets every call through. After `failures` in a row it opens: calls are refused at once, so that a turn
-    falls back instead of waiting. After `rest` seconds it is half open: one call is let through, and closes or opens it.
-
-    Args:
-        rest: seconds that it stays open.
-        clock: seconds that only grow.
-    """
-
-    def __init__(
-        self, endpoint: str = "the model", failures: int = 5, rest: float = 15.0, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._endpoint, self._limit, self._rest, self._clock = endpoint, failures, rest, clock
-        self._failures = 0
-        self._open_until: float | None = None
-        self._probing = False
-        self._era = 0
-
-    @property
-    def is_open(self) -> bool:
-        """Whether calls are refused at this moment."""
-        return self._open_until is not None and self._clock() < self._open_until
-
-    def enter(self) -> int:
-        """Ask to make a call.
-
-        Returns:
-            The era that the call belongs to, for `leave()`.
-
-        Raises:
-            ModelUnavailable: it is open, or another call is the probe.
-        """
-        if self._open_until is not None:
-            wait = self._open_until - self._clock()
-            if wait > 0 or self._probing:
-                raise ModelUnavailable("the language model failed several times in a row", retry_after=round(max(wait, 1.0), 1))
-            self._probing = True
-        return self._era
-
-    def leave(self, era: int, healthy: bool | None) -> None:
-        """Say how a call went; `None` where it says nothing of the endpoint's health."""
-        if era != self._era:
-            return  # begun before it opened or closed: its end is old news
-        self._probing = False
-        if healthy:
-            self._failures = 0
-            if self._open_until is not None:
-                self._open_until, self._era = None, era + 1
-                log.info("%s answers again; calls go through", self._endpoint)
-        elif healthy is False:
-            self._failures += 1
-            if self._open_until is not None or self._failures >= self._limit:
-                self._open_until, self._era = self._clock() + self._rest, era + 1
-                log.warning("%s failed %d times in a row; no calls for %g s", self._endpoint, self._failures, self._rest)
 
 
 _LONGEST_WAIT = 4.0
@@ -115,9 +57,9 @@ class RetryPolicy:
         self._backoff = backoff
 
     @property
-    def is_open(self) -> bool:
-        """Whether the breaker refuses calls at this moment."""
-        return self._breaker.is_open
+    def breaker(self) -> Breaker:
+        """What refuses calls while they would be in vain."""
+        return self._breaker
 
     async def run(
         self, attempt: Callable[[float], Awaitable[Returned]], limit: float, tries: int = TRIES, reserve: float = 0.0
@@ -138,7 +80,7 @@ class RetryPolicy:
                 raise CallFailed(ModelUnavailable("no time is left for the language model"), spent)
             try:
                 era = self._breaker.enter()
-            except ModelUnavailable as error:
+            except ServiceError as error:
                 raise CallFailed(error, spent) from error
             healthy: bool | None = None
             try:

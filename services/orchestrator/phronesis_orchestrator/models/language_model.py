@@ -21,15 +21,15 @@ from ..agents.cognition.thought import LIGHT, Tier
 from ..conversations.history import PastTurn, Summary
 from ..learning.statements import Drawn, EndedTurn, batch_lines, parse_drawn
 from ..ledger.usage import CallUsage
-from ..metrics import BREAKER
+from ..metrics import BREAKER, BREAKER_STATE
 from ..settings import ModelSettings
 from ..tasks.ports import Criticism, GoalKnowledge, Plan, Verdict, WrittenReport
 from ..tasks.report import block_text, plan_lines, result_lines, state_lines
-from .calls import Breaker, Calls, Prompt, RetryPolicy, ToolOffer, fill_prompt, parse_text
+from .calls import Calls, Prompt, RetryPolicy, ToolOffer, fill_prompt, parse_text
 from .capabilities import CapabilityCache, Probed, Refused
 from .client import ChatClient, ChatRequest, Provider
 from .completions import Completion, TryFailed
-from .limits import Limits, ModelProfile, Purpose
+from .limits import Breaker, BreakerState, Limits, ModelProfile, Purpose
 from .parsing import (
     MAX_SAID,
     make_storable,
@@ -284,7 +284,8 @@ class LanguageModel(ChatPlanner):
         self._calls = Calls(client, tracing, limits, patiences, self.capabilities, concurrency, reserve, streams)
         super().__init__(self._calls, self._of_rounds, tuple(dict.fromkeys((*self._models.values(), *others))))
         for name, patient in patiences.items():
-            tracing.metrics.watch(BREAKER, partial(_is_open, patient), name)
+            tracing.metrics.watch(BREAKER, partial(_is_open, patient.breaker), name)
+            tracing.metrics.watch(BREAKER_STATE, partial(_state, patient.breaker), f"model {name}")
 
     @property
     def url(self) -> str:
@@ -437,8 +438,12 @@ def _parse_move(done: Completion) -> Move:
     return Move(text=make_storable(done.text[:MAX_SAID]), calls=done.calls)
 
 
-def _is_open(patience: RetryPolicy) -> float:
-    return float(patience.is_open)
+def _is_open(breaker: Breaker) -> float:
+    return float(breaker.state is BreakerState.OPEN)
+
+
+def _state(breaker: Breaker) -> float:
+    return float(breaker.state)
 
 
 def build_language_model(

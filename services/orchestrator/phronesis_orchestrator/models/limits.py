@@ -1,11 +1,15 @@
-"""Limits of model calls by purpose, and the profiles that they come from: a hosted model, or one on a machine of one's own."""
+"""Limits of calls: of models by purpose, with the profiles that they come from, and the breakers that stop calls in vain."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from typing import Literal, get_args
+
+from phronesis_contracts import ModelUnavailable, ServiceError
 
 Purpose = Literal[
     "router",
@@ -170,3 +174,89 @@ def call_limits(
         )
         for purpose in PURPOSES
     }
+
+
+log = logging.getLogger(__name__)
+
+
+class BreakerState(IntEnum):
+    """Where a breaker is."""
+
+    CLOSED = 0
+    HALF_OPEN = 1
+    OPEN = 2
+
+
+def _refuse_model(wait: float) -> ServiceError:
+    return ModelUnavailable("the language model failed several times in a row", retry_after=wait)
+
+
+class Breaker:
+    """Counts the failures in a row of one service, or of one model's endpoint, for all turns of the process.
+
+    Closed, it lets every call through. After `failures` in a row it opens: calls are refused at once, so that a turn
+    falls back, or waits, without trying. After `rest` seconds it is half open: one call is let through, and closes or opens it.
+
+    Args:
+        rest: seconds that it stays open.
+        clock: seconds that only grow.
+        refuse: makes the refusal of a call, by the seconds after which one may succeed.
+    """
+
+    def __init__(
+        self,
+        endpoint: str = "the model",
+        failures: int = 5,
+        rest: float = 15.0,
+        clock: Callable[[], float] = time.monotonic,
+        refuse: Callable[[float], ServiceError] = _refuse_model,
+    ) -> None:
+        self._endpoint, self._limit, self._rest, self._clock, self._refuse = endpoint, failures, rest, clock, refuse
+        self._failures = 0
+        self._open_until: float | None = None
+        self._probing = False
+        self._era = 0
+
+    @property
+    def state(self) -> BreakerState:
+        """Where it is at this moment."""
+        if self._open_until is None:
+            return BreakerState.CLOSED
+        return BreakerState.OPEN if self._clock() < self._open_until else BreakerState.HALF_OPEN
+
+    @property
+    def refuses(self) -> bool:
+        """Whether a call would be refused at this moment: it is open, or half open with its one call on the way."""
+        return self.state is BreakerState.OPEN or (self.state is BreakerState.HALF_OPEN and self._probing)
+
+    def enter(self) -> int:
+        """Ask to make a call.
+
+        Returns:
+            The era that the call belongs to, for `leave()`.
+
+        Raises:
+            ServiceError: it is open, or another call is the probe.
+        """
+        if self._open_until is not None:
+            wait = self._open_until - self._clock()
+            if wait > 0 or self._probing:
+                raise self._refuse(round(max(wait, 1.0), 1))
+            self._probing = True
+        return self._era
+
+    def leave(self, era: int, healthy: bool | None) -> None:
+        """Say how a call went; `None` where it says nothing of the endpoint's health."""
+        if era != self._era:
+            return  # begun before it opened or closed: its end is old news
+        self._probing = False
+        if healthy:
+            self._failures = 0
+            if self._open_until is not None:
+                self._open_until, self._era = None, era + 1
+                log.info("%s answers again; calls go through", self._endpoint)
+        elif healthy is False:
+            self._failures += 1
+            if self._open_until is not None or self._failures >= self._limit:
+                self._open_until, self._era = self._clock() + self._rest, era + 1
+                log.warning("%s failed %d times in a row; no calls for %g s", self._endpoint, self._failures, self._rest)

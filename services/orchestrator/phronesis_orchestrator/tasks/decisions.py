@@ -16,8 +16,8 @@ from phronesis_contracts.orchestrator import Problem, TaskBudget
 
 from ..ledger.usage import CallUsage
 from ..models.reasoner import Answer, CallFailed, Fault, TurnContext, Value
-from ..turns.execution import JournalAway, Steps
-from ..turns.turn import LostClaim
+from ..turns.execution import Steps
+from ..turns.turn import Deferred, LostClaim
 from .ports import (
     BadPlan,
     Criticism,
@@ -55,7 +55,7 @@ class BudgetMeter:
     calls: int = 0
     """Tool calls that were made, over all attempts."""
     waited: float = 0.0
-    """Seconds for which the task waited for a person or a date, which are not counted."""
+    """Seconds for which the task waited for a person, a date, or what did not answer; they are not counted."""
 
     @property
     def left(self) -> float:
@@ -167,7 +167,7 @@ async def _try_call(
         value, why = answer.value, "" if answer.value is not None else "unreadable"
         if answer.fault is not None:
             detail, said = answer.fault.wrong, answer.fault.said[:_SAID]
-    except (JournalAway, LostClaim):
+    except (Deferred, LostClaim):
         raise  # the attempt is over, and nothing is decided
     except ServiceError as error:
         why, detail = error.code, error.detail

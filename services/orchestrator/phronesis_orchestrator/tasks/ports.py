@@ -1220,4 +1220,4 @@ class TaskWaits(Protocol):
         """Write down what is waited for and let the turn wait, in one transaction. Raises `LostClaim`."""
 
     async def waited(self, claim: Claim) -> float:
-        """Seconds for which the task has waited for dates and for people."""
+        """Seconds for which the task has waited for dates, for people, and for what did not answer."""

@@ -56,9 +56,9 @@ from ..approvals.policy import Paused
 from ..models.prompts import new_mark
 from ..models.reasoner import Answer, CallResult, Inquirer, Inquiry, Interpreter, Move, TurnContext, Value
 from ..traces.record import find_tool
-from ..turns.execution import JournalAway, Steps, TurnRun
+from ..turns.execution import Steps, TurnRun
 from ..turns.ports import Neighbours
-from ..turns.turn import LostClaim
+from ..turns.turn import Deferred, LostClaim, may_pass
 from ..understanding.answering import RuleAnswer, answer_by_rules
 from ..understanding.finding import Finding
 from ..understanding.language import detect
@@ -265,6 +265,8 @@ class ReadingNeighbours:
         self._neighbours, self._origins = neighbours, origins
         self.of_memory = False
         """Whether something was read that memory alone keeps the text of."""
+        self.away: ServiceError | None = None
+        """What last kept an owner from answering that may be there again in a moment."""
 
     async def agent(self, who: Principal, name: str) -> AgentProfile:
         return await self._neighbours.agent(who, name)
@@ -289,7 +291,11 @@ class ReadingNeighbours:
         tool = find_tool(rpc)
         if key is not None or (tool is not None and tool.risk > Risk.READ):
             raise Forbidden("the question of a step only reads")
-        answer = await self._neighbours.ask(who, rpc, request)
+        try:
+            answer = await self._neighbours.ask(who, rpc, request)
+        except ServiceError as error:
+            self.away = error if may_pass(error) else self.away
+            raise
         self.of_memory = self.of_memory or rpc.service == "memory"
         named = (Label(kind=OriginKind.TOOL, id=rpc.subject[:200]),)
         self._origins.read(labels_of(tool, answer) if tool is not None else named, answer)
@@ -301,6 +307,7 @@ class _StepsOf(Steps):
 
     def __init__(self, steps: Steps, name: str) -> None:
         self._steps, self._name = steps, name
+        self.progressed = False
 
     async def called(
         self,
@@ -374,8 +381,9 @@ class QuestionDesk:
         try:
             answer, words = await self._best(running, turn)
         except ServiceError as error:
+            self._running.defer(error)
             return ToolResult(False, error.detail, code=error.code), neighbours.of_memory
-        except (JournalAway, LostClaim):
+        except (Deferred, LostClaim):
             raise
         except Exception as error:
             # One step may not end the task; what broke stands in the log.
@@ -385,6 +393,8 @@ class QuestionDesk:
             for part in running.degraded:
                 self._running.degrade(part)
         if answer is None and running.degraded:
+            if neighbours.away is not None:
+                self._running.defer(neighbours.away)
             away = ", ".join(running.degraded)
             return ToolResult(False, f"it could not be looked up without {away}", code=Unavailable.code), neighbours.of_memory
         if answer is None:

@@ -51,6 +51,7 @@ from phronesis_postgres import EVERY_TENANT, Connection, Database, write_news, w
 
 from ..approvals.store import RESUME
 from ..turns.ports import Neighbours
+from ..turns.store import waited_for
 from ..turns.turn import Claim, LostClaim, fill_goal, parse_uuid, problem_from_error, with_goal
 from .ports import EndedWait, Lesson, Plan, Strategy, WaitOrder
 from .report import DOCUMENT
@@ -259,6 +260,7 @@ def _task_from_row(row: asyncpg.Record) -> Task:
         problem=row["problem"],
         schedule=request.task.schedule if request.task else None,
         dry_run=request.task is not None and request.task.dry_run_of is not None,
+        waiting_for=waited_for(row),
     )
 
 
@@ -361,7 +363,8 @@ UPDATE task_waits SET status = 'over', ended_at = due_at
 WHERE turn_id = ANY($1::uuid[]) AND status = 'pending' AND due_at <= now() RETURNING turn_id, due_at
 """
 _WAITED = """
-SELECT coalesce(extract(epoch FROM sum(ended_at - created_at)), 0)::float8 FROM (
+SELECT coalesce(extract(epoch FROM sum(ended_at - created_at)), 0)::float8
+    + (SELECT waited_seconds FROM turns WHERE id = $1) FROM (
     SELECT created_at, ended_at FROM task_waits WHERE turn_id = $1 AND ended_at IS NOT NULL UNION ALL
     SELECT created_at, coalesce(answered_at, expires_at) FROM approvals WHERE turn_id = $1 AND status <> 'pending'
 ) AS waits

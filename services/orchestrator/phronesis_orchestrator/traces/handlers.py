@@ -60,7 +60,7 @@ from ..settings import OrchestratorSettings
 from ..turns.execution import TEXT_OF
 from ..turns.ports import Neighbours
 from ..turns.run import TurnRunner, TurnServices
-from ..turns.turn import Claim, Completed, Failed
+from ..turns.turn import Claim, Completed, Deferred, Failed
 from ..understanding.reader import Vocabularies
 from .record import Question, StoredRecord, TurnRecord, find_tool, message_digest, restore_answer, trace_arguments
 from .store import PostgresTraces, RecordedTurn, build_trace, describe_call, diff_answers, is_same, replay_side
@@ -378,6 +378,9 @@ def build_replay_runner(
             load_policy=load_policy,
             vocabularies=vocabularies,
         )
-        await TurnRunner(services).run(claim, record)
+        try:
+            await TurnRunner(services).run(claim, record)
+        except Deferred as deferred:
+            raise deferred.error from deferred  # whoever asked for it waits, and can ask again
 
     return run

@@ -60,7 +60,7 @@ from ..traces.record import (
 )
 from ..understanding.reader import Vocabularies
 from .ports import Journal, Neighbours, ShowProgress
-from .turn import AlreadyBegun, Claim
+from .turn import AlreadyBegun, Claim, Deferred, wait_after
 
 STAGE_LIVE = "live"
 """The stage of a profile whose replies may be shown while they are written."""
@@ -141,11 +141,8 @@ current_step: ContextVar[str] = ContextVar("at_hand", default="")
 _LOST = "the call was begun before and its answer was lost; whether it had its effect is not known"
 
 
-class JournalAway(Exception):
-    """The journal could not be written: the attempt is over, and the turn goes on where its journal stands.
-
-    It is no `ServiceError`, so that no loop takes it for the failure of the call itself.
-    """
+class JournalAway(Deferred):
+    """The journal could not be written."""
 
 
 class Steps:
@@ -155,6 +152,8 @@ class Steps:
         """What the model calls of the turn used, over all its attempts."""
         self.max_tokens: int | None = None
         """Tokens from which on no model call is begun."""
+        self.progressed = False
+        """Whether this attempt has added a result to the journal."""
         self._costs: list[float | None] = []
 
     @property
@@ -200,6 +199,7 @@ class Steps:
             finally:
                 current_step.reset(token)
             await await_store(self._journal.result(self._claim, name, result))
+            self.progressed = True
             return result
 
     async def made(
@@ -224,6 +224,7 @@ class Steps:
                     raise failed.error from failed
                 spend = make_entry(name, answer, began)
                 await await_store(self._journal.result(self._claim, name, _answer_to_json(answer), *([spend] if spend else [])))
+                self.progressed = True
                 if spend:
                     self._ledger.used(self._claim, spend)
                 outcome.name = "fault" if answer.fault else "ok"
@@ -256,7 +257,7 @@ async def await_store(write: Awaitable[Stored]) -> Stored:
     try:
         return await write
     except ServiceError as error:
-        raise JournalAway(error.code) from error
+        raise JournalAway(error) from error
 
 
 def _answer_to_json(answer: Answer[Any]) -> dict[str, Any]:
@@ -396,6 +397,15 @@ class TurnRun:
         """Seconds that the work on a message may take."""
         own = self.agent.limits.seconds if self.agent else None
         return self.settings.turn_limit if own is None else min(own, self.settings.turn_limit)
+
+    def defer(self, error: ServiceError) -> None:
+        """End the attempt, for what may be there again in a moment; return where no retry would mend the error.
+
+        Raises:
+            Deferred: the turn is put back.
+        """
+        if wait_after(error, self.claim.wait, progressed=self.steps.progressed) is not None:
+            raise Deferred(error) from error
 
     def phase(self, name: str) -> AbstractContextManager[MeasuredOutcome]:
         """A span for one phase, its time, and its place in the record."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Awaitable, Callable, Collection
+from functools import partial
 from typing import Any, Protocol
 
-from phronesis_bus import Bus, Call, ask, show
-from phronesis_contracts import Nothing, Principal, Rpc, TimedOut, Tool, Unavailable
+from phronesis_bus import Bus, Call, Metrics, ask, show
+from phronesis_bus.envelope import remaining
+from phronesis_contracts import Nothing, Principal, Rpc, ServiceError, TimedOut, Tool, Unavailable
 from phronesis_contracts.episodes import (
     MAX_TOOLS,
     MEMORY_QUERY,
@@ -40,10 +42,11 @@ from phronesis_contracts.orchestrator import PROGRESS, Conversation, Conversatio
 from ..agents.cognition.thought import KnownStrategy, PastEpisode, StyleExample, ToolRecord
 from ..conversations.history import Past, Summary
 from ..ledger.usage import LedgerEntry
-from ..models.limits import OPTIONAL_CALLS, OptionalCall
+from ..metrics import BREAKER_STATE
+from ..models.limits import OPTIONAL_CALLS, Breaker, BreakerState, OptionalCall
 from ..models.templates import without_calls
 from ..traces.record import StoredRecord
-from .turn import Claim, Completed, Failed
+from .turn import Claim, Completed, Failed, Wait
 
 
 class TurnEnding(Protocol):
@@ -56,15 +59,30 @@ class TurnEnding(Protocol):
 class TurnQueue(Protocol):
     """What a worker needs of the store of turns. Every write of a running turn is conditional on its fence and its lease."""
 
-    async def claim(self, worker: str, limit: int, lease: float, tasks: int | None = None) -> list[Claim]:
+    async def claim(
+        self, worker: str, limit: int, lease: float, tasks: int | None = None, away: Collection[str] = ()
+    ) -> list[Claim]:
         """Claim up to `limit` turns, at most `tasks` of them background tasks: the lowest open one of each conversation,
-        people's before tasks, tenants with the fewest running first."""
+        people's before tasks, tenants with the fewest running first.
+
+        Args:
+            away: services that are not asked at the moment; a turn that waits for one of them is left until it expires.
+        """
 
     async def renew(self, worker: str, claims: list[Claim], lease: float) -> set[str]:
         """Renew the leases of `claims`; the ids of those that are still this worker's."""
 
     async def give_back(self, claim: Claim, delay: float, *, counts: bool) -> None:
         """Give a claim up, to be claimed again after `delay` seconds; `counts` says whether it counts as an idle one."""
+
+    async def put_back(self, claim: Claim, wait: Wait, delay: float) -> bool:
+        """Give a claim up for what does not answer, to be claimed again after `delay` seconds or when the turn expires.
+
+        It does not count as an idle claim.
+
+        Returns:
+            Whether the turn was still mine.
+        """
 
 
 class Journal(Protocol):
@@ -155,15 +173,80 @@ def progress_on(bus: Bus) -> ShowProgress:
     return progress
 
 
+class ServiceBreakers:
+    """One breaker for each service that turns ask.
+
+    Args:
+        failures: failures in a row after which a service is not asked.
+        rest: seconds until it is asked again, by one call.
+        clock: seconds that only grow.
+    """
+
+    def __init__(self, failures: int = 5, rest: float = 3.0, clock: Callable[[], float] = time.monotonic) -> None:
+        self._all = {
+            name: Breaker(f"the service {name}", failures, rest, clock, partial(_refuse_service, name)) for name in _ASKED
+        }
+
+    def of(self, service: str) -> Breaker:
+        """The breaker of a service that turns may ask."""
+        return self._all[service]
+
+    def away(self) -> tuple[str, ...]:
+        """The services that are not asked at the moment."""
+        return tuple(name for name, breaker in self._all.items() if breaker.refuses)
+
+    def states(self) -> dict[str, str]:
+        """The services that are not asked as always, with the state of the breaker."""
+        states = {name: breaker.state for name, breaker in self._all.items()}
+        return {name: state.name.lower() for name, state in states.items() if state is not BreakerState.CLOSED}
+
+    def watch(self, metrics: Metrics) -> None:
+        """Show the state of each among the figures."""
+        for name, breaker in self._all.items():
+            metrics.watch(BREAKER_STATE, partial(_state, breaker), name)
+
+
+_ASKED = ("memory", "instructions", "graph", "media")
+
+
+def _state(breaker: Breaker) -> float:
+    return float(breaker.state)
+
+
+def _refuse_service(name: str, wait: float) -> ServiceError:
+    refusal = Unavailable(f"{name} failed several times in a row", retry_after=wait)
+    refusal.dependency = name
+    return refusal
+
+
+def _is_healthy(error: ServiceError, reached: bool, *, patient: bool) -> bool | None:
+    """What an error says of the health of the service that was asked; `None` for nothing.
+
+    Args:
+        reached: whether it could be asked at all.
+        patient: whether it had the whole time of its contract.
+    """
+    if not reached:
+        return None
+    if isinstance(error, TimedOut):
+        return False if patient else None
+    if isinstance(error, Unavailable):
+        return False if error.code == Unavailable.code else None  # one that is busy works, and other codes are of a part of it
+    return True
+
+
 class BusNeighbours:
     """Asks over the bus. Agents' profiles are cached, dropped at a release, and looked up anew every minute.
 
     Args:
         optional: optional model calls that are made; the prompts of the others are left out of every profile.
+        breakers: what keeps from asking a service in vain.
     """
 
-    def __init__(self, bus: Bus, optional: Collection[OptionalCall] = OPTIONAL_CALLS) -> None:
-        self._bus = bus
+    def __init__(
+        self, bus: Bus, optional: Collection[OptionalCall] = OPTIONAL_CALLS, breakers: ServiceBreakers | None = None
+    ) -> None:
+        self._bus, self._breakers = bus, breakers or ServiceBreakers()
         self._optional = optional
         self._agents: dict[tuple[str, str, str], tuple[AgentProfile, float]] = {}
         self._inside: dict[str, Callable[[Call, Any], Awaitable[Any]]] = {}
@@ -178,7 +261,7 @@ class BusNeighbours:
         if cached is not None and time.monotonic() - cached[1] < _FRESH:
             return cached[0]
         try:
-            found = await ask(self._bus, who, AGENT_GET, AgentRef(agent=name), timeout=2)
+            found = await self._ask(who, AGENT_GET, AgentRef(agent=name), timeout=2)
             profile = without_calls(found, self._optional)
         except (Unavailable, TimedOut):
             if cached is None:
@@ -196,17 +279,37 @@ class BusNeighbours:
         """Look every profile up anew; those at hand still serve while the instructions service is away."""
         self._agents = {key: (profile, -_FRESH) for key, (profile, _) in self._agents.items()}
 
+    async def _ask(
+        self, who: Principal, rpc: Rpc[In, Out_], request: In, *, timeout: float | None = None, key: str | None = None
+    ) -> Out_:
+        """Ask, unless the service failed again and again a moment ago, and note on an error who did not answer."""
+        late = remaining(rpc.timeout) <= 0
+        breaker = self._breakers.of(rpc.service)
+        era = breaker.enter()
+        healthy: bool | None = None
+        try:
+            answer = await ask(self._bus, who, rpc, request, timeout=timeout, key=key)
+            healthy = True
+            return answer
+        except ServiceError as error:
+            if isinstance(error, (Unavailable, TimedOut)) and not late:  # else the turn itself took all its time
+                error.dependency = rpc.service
+            healthy = _is_healthy(error, self._bus.connected and not late, patient=timeout is None)
+            raise
+        finally:
+            breaker.leave(era, healthy)
+
     async def profile(self, who: Principal) -> Profile:
-        return await ask(self._bus, who, PROFILE_GET, Nothing(), timeout=_PROFILE_LIMIT)
+        return await self._ask(who, PROFILE_GET, Nothing(), timeout=_PROFILE_LIMIT)
 
     async def retrieve(self, who: Principal, phrases: tuple[str, ...], budget: int, limit: float) -> AugmentedMemoryContext:
-        return await ask(self._bus, who, RETRIEVE, Retrieve(key_phrases=phrases, budget_tokens=budget), timeout=limit)
+        return await self._ask(who, RETRIEVE, Retrieve(key_phrases=phrases, budget_tokens=budget), timeout=limit)
 
     async def media(self, who: Principal, media_id: str) -> Media:
-        return await ask(self._bus, who, MEDIA_GET, MediaRef(media_id=media_id))
+        return await self._ask(who, MEDIA_GET, MediaRef(media_id=media_id))
 
     async def medium_text(self, who: Principal, medium: Media, limit: float) -> ExtractedText:
-        return await ask(self._bus, who, _TOOLS[medium.kind], TextRef(media_id=medium.id), timeout=limit)
+        return await self._ask(who, _TOOLS[medium.kind], TextRef(media_id=medium.id), timeout=limit)
 
     async def ask(self, who: Principal, rpc: Rpc[In, Out_], request: In, *, key: str | None = None) -> Out_:
         if handler := self._inside.get(rpc.subject):
@@ -214,7 +317,7 @@ class BusNeighbours:
             return own
         if rpc.subject.startswith(f"{self._bus.name}."):
             raise Unavailable(f"turns cannot ask {rpc.subject}")
-        return await ask(self._bus, who, rpc, request, key=key)
+        return await self._ask(who, rpc, request, key=key)
 
 
 _NAMED = 50

@@ -7,11 +7,12 @@ import contextlib
 import logging
 import math
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
+from typing import TypeVar
 
 from opentelemetry.trace import Span, get_current_span
 
@@ -63,18 +64,22 @@ from ..settings import OrchestratorSettings
 from ..tasks.background import Background, can_plan
 from ..traces.record import TurnRecord
 from ..understanding.reader import Vocabularies
-from .execution import JournalAway, RecordingNeighbours, Steps, TurnRun, measured_name
+from .execution import RecordingNeighbours, Steps, TurnRun, measured_name
 from .ports import Conversations, Journal, Neighbours, ShowProgress, TurnEnding, TurnQueue
 from .turn import (
     Claim,
     Completed,
+    Deferred,
     Failed,
     LostClaim,
     attempt_limit,
+    expired_problem,
     fill_goal,
     goal_ids,
     problem_from_error,
+    retry_delay,
     starting_event,
+    wait_after,
 )
 
 log = logging.getLogger(__name__)
@@ -120,6 +125,9 @@ class TurnRunner:
         with self._span(claim) as span:
             try:
                 end = self._check_runnable(claim) or await self._attempt(claim, record)
+            except Deferred as deferred:
+                span.set_attribute("error.type", deferred.error.code)
+                raise
             except Paused as paused:
                 assert self._services.approvals is not None, "nobody waits where nobody can be asked"
                 await self._keep_record(claim, record)
@@ -168,7 +176,7 @@ class TurnRunner:
         if claim.idle_claims > self._services.settings.idle_claims:
             return Failed(TurnStatus.PARKED, problem_from_error(Internal("the turn was begun again and again and got nowhere")))
         if claim.expired:
-            return Failed(TurnStatus.FAILED, problem_from_error(TimedOut("the turn did not end before it expired")))
+            return Failed(TurnStatus.FAILED, expired_problem(claim.wait))
         return None
 
     async def _attempt(self, claim: Claim, record: TurnRecord) -> Completed | Failed:
@@ -232,6 +240,8 @@ class TurnRunner:
             client=request.client,
         )
         if not request.text.strip() and not media.documents:
+            if media.away is not None:
+                running.defer(media.away)
             error = UnsupportedMedia("no attachment of this message could be read", field="currentMessageMedia")
             return Failed(TurnStatus.FAILED, problem_from_error(error))
         begin_origins(running.origins, turn, request, (*background.labels, *media.labels))
@@ -258,7 +268,11 @@ class TurnRunner:
                 answer = await (
                     loop(running, reasoner, turn) if turn.client is None else serve_client(running, reasoner, turn, loop)
                 )
+        except Deferred as deferred:
+            deferred.progressed = running.steps.progressed
+            raise
         except ServiceError as error:
+            running.defer(error)
             return Failed(TurnStatus.FAILED, problem_from_error(error))
         await running.show("answered")
         reply = Reply(
@@ -317,11 +331,29 @@ def _usage(running: TurnRun, claim: Claim, turn: TurnContext) -> Usage:
     )
 
 
+Given = TypeVar("Given")
 SWEEP = 1.0
 """Seconds after which the queue is looked at though nothing announced a turn."""
 _RETRY = 1.0
 _GIVE_BACK_WAITS = (0.0, 0.5, 1.0, 2.0, 4.0)
 """Seconds before each try to give a claim back."""
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How turns are put back for what does not answer.
+
+    Args:
+        show: shows the turn's user what it waits for.
+        first: seconds that the first wait may take; doubled for each further one.
+        longest: seconds that any wait may take.
+        away: services that are not asked at the moment, whose turns are not claimed.
+    """
+
+    show: ShowProgress
+    first: float = 0.5
+    longest: float = 15.0
+    away: Callable[[], Collection[str]] = tuple
 
 
 class Worker:
@@ -330,6 +362,7 @@ class Worker:
     Args:
         bus: its process is this worker's name, unique among all; a worker that cannot reach it claims nothing.
         lease: seconds that a claim lasts.
+        patience: how turns are put back for what does not answer.
         task_slots: how many of the slots background tasks may take, so that a person's turn finds one; all if not stated.
     """
 
@@ -340,10 +373,11 @@ class Worker:
         run: Callable[[Claim], Awaitable[None]],
         slots: int,
         lease: float,
+        patience: Patience,
         task_slots: int | None = None,
     ) -> None:
         self._bus, self._turns, self._run_turn, self._slots = bus, turns, run, slots
-        self._lease = lease
+        self._lease, self._patience = lease, patience
         self._task_slots = slots if task_slots is None else task_slots
         self._wake = asyncio.Event()
         self._running: dict[asyncio.Task[None], Claim] = {}
@@ -387,7 +421,8 @@ class Worker:
             claims: list[Claim] = []
             if free > 0 and self._bus.connected:
                 try:
-                    claims = await self._turns.claim(self._bus.process, free, self._lease, self._free_for_tasks)
+                    away = self._patience.away()
+                    claims = await self._turns.claim(self._bus.process, free, self._lease, self._free_for_tasks, away)
                 except ServiceError as error:
                     log.warning("no turn could be claimed: %s", error.code)
                     await asyncio.sleep(_RETRY)
@@ -416,22 +451,43 @@ class Worker:
         except asyncio.CancelledError:
             if self._stopping:
                 await self._give_back(claim, 0, counts=False)
-        except Exception as error:
-            if isinstance(error, (ServiceError, JournalAway)):
-                log.warning("turn %s stopped: %r", claim.turn_id, error)
-            else:
-                log.exception("turn %s failed", claim.turn_id)
+        except Deferred as deferred:
+            await self._put_back(claim, deferred.error, progressed=deferred.progressed)
+        except ServiceError as error:
+            await self._put_back(claim, error, progressed=False)
+        except Exception:
+            log.exception("turn %s failed", claim.turn_id)
             await self._give_back(claim, _RETRY * claim.idle_claims, counts=True)
 
+    async def _put_back(self, claim: Claim, error: ServiceError, *, progressed: bool) -> None:
+        """Let a turn wait for what did not answer; what may not pass by itself counts as an idle claim."""
+        log.warning("turn %s stopped: %s of %s", claim.turn_id, error.code, error.dependency)
+        wait = wait_after(error, claim.wait, progressed=progressed)
+        if wait is None:
+            return await self._give_back(claim, _RETRY * claim.idle_claims, counts=True)
+        delay = retry_delay(wait, error, self._patience.first, self._patience.longest)
+        if await self._until_stored(claim, lambda: self._turns.put_back(claim, wait, delay)):
+            line = TurnProgress(
+                turn_id=claim.turn_id,
+                kind="phase",
+                conversation_id=claim.conversation_id,
+                phase="waiting_for",
+                detail={"waiting_for": wait.service, "code": wait.code, "tries": wait.tries},
+            )
+            await self._patience.show(claim.who, line)
+
     async def _give_back(self, claim: Claim, delay: float, *, counts: bool) -> None:
+        await self._until_stored(claim, lambda: self._turns.give_back(claim, delay, counts=counts))
+
+    async def _until_stored(self, claim: Claim, give: Callable[[], Awaitable[Given]]) -> Given | None:
         """Give a claim up; while the store is away, again and again until the lease runs out anyway."""
         for wait in _GIVE_BACK_WAITS:
             await asyncio.sleep(wait)
             try:
-                await self._turns.give_back(claim, delay, counts=counts)
-                return
+                return await give()
             except ServiceError as error:
                 log.warning("turn %s could not be given back yet: %s", claim.turn_id, error.code)
+        return None
 
     async def _lease_loop(self) -> None:
         while True:

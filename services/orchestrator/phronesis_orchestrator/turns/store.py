@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -36,7 +37,7 @@ from phronesis_postgres import EVERY_TENANT, Connection, Database, write_news
 
 from ..conversations.history import reply_for_models
 from ..ledger.usage import ChargedTurn, LedgerEntry
-from ..metrics import OLDEST, OPEN
+from ..metrics import OLDEST, OPEN, WAITING
 from ..traces.record import StoredRecord, join_records, list_memories
 from .turn import (
     Accepted,
@@ -46,6 +47,7 @@ from .turn import (
     Failed,
     LostClaim,
     NewTurn,
+    Wait,
     new_conversation_id,
     parse_uuid,
     with_goal,
@@ -71,7 +73,8 @@ VALUES ($1, $2, $3, $4, $5, $6, 'queued', $7, $8, $9, $10, now() + make_interval
 # tasks, which are counted by themselves, and of which no more are taken than there are slots for.
 _CLAIM = """
 WITH heads AS (
-    SELECT DISTINCT ON (conversation_id) id, tenant, background, created_at, lease_until FROM turns
+    SELECT DISTINCT ON (conversation_id) id, tenant, background, created_at, lease_until, expires_at,
+           coalesce(wait ->> 'service', '') AS service FROM turns
     WHERE status IN ('queued', 'running') ORDER BY conversation_id, sequence
 ), running AS (
     SELECT tenant, background, count(*) AS n FROM turns
@@ -80,21 +83,24 @@ WITH heads AS (
     SELECT heads.id, background, heads.created_at,
            row_number() OVER (PARTITION BY tenant, background ORDER BY heads.created_at) + coalesce(running.n, 0) AS place
     FROM heads LEFT JOIN running USING (tenant, background)
-    WHERE heads.lease_until IS NULL OR heads.lease_until < now()
+    WHERE (heads.lease_until IS NULL OR heads.lease_until < now())
+      AND NOT (heads.service = ANY($5::text[]) AND heads.expires_at > now())
 ), shared AS (
     SELECT *, row_number() OVER (PARTITION BY background ORDER BY place, created_at) AS nth FROM ranked
 ), picked AS (
-    SELECT turns.id FROM turns JOIN shared USING (id)
+    SELECT turns.id, turns.wait FROM turns JOIN shared USING (id)
     WHERE turns.status IN ('queued', 'running') AND (turns.lease_until IS NULL OR turns.lease_until < now())
       AND (NOT shared.background OR shared.nth <= $4)
     ORDER BY shared.background, shared.place, shared.created_at LIMIT $2
     FOR UPDATE OF turns SKIP LOCKED
 )
 UPDATE turns SET status = 'running', worker = $1, fence = fence + 1, attempts = attempts + 1, idle_claims = idle_claims + 1,
-                 lease_until = now() + make_interval(secs => $3)
+                 lease_until = now() + make_interval(secs => $3), wait = NULL,
+                 waited_seconds = waited_seconds + coalesce(
+                     extract(epoch FROM now() - (picked.wait ->> 'since')::timestamptz)::float8, 0)
 FROM picked WHERE turns.id = picked.id
 RETURNING turns.id, conversation_id, principal, agent, request, fence, attempts, idle_claims, created_at, traceparent,
-          correlation_id, expires_at < now() AS expired,
+          correlation_id, expires_at <= now() AS expired, picked.wait,
           EXISTS (SELECT 1 FROM revoked_keys WHERE revoked_keys.key_id = turns.key_id) AS key_revoked
 """
 _RENEW = """
@@ -107,6 +113,12 @@ _GIVE_BACK = """
 UPDATE turns SET status = 'queued', worker = NULL, idle_claims = idle_claims - $4,
                  lease_until = CASE WHEN $3 > 0 THEN now() + make_interval(secs => $3) END
 WHERE id = $1 AND fence = $2 AND status = 'running'
+"""
+_PUT_BACK = """
+UPDATE turns SET status = 'queued', worker = NULL, idle_claims = greatest(idle_claims - 1, 0),
+                 lease_until = least(now() + make_interval(secs => $3), expires_at),
+                 wait = $4::jsonb || jsonb_build_object('since', now())
+WHERE id = $1 AND fence = $2 AND status = 'running' RETURNING true
 """
 # One statement, so that the end is one round trip between begin and commit. A turn that ends in calls of a client's tools
 # ($14 is false) leaves no messages and is not learnt from: the turn that brings the results says the same message again.
@@ -179,11 +191,11 @@ class PostgresTurns:
         request = SubmitTurn.model_validate(row["request"])
         return request if request.task else request.model_copy(update={"conversation_id": str(row["conversation_id"])})
 
-    async def claim(self, worker: str, limit: int, lease: float, tasks: int | None = None) -> list[Claim]:
-        """Claim up to `limit` turns, at most `tasks` of them background tasks: the lowest open one of each conversation,
-        people's before tasks, tenants with the fewest running first."""
+    async def claim(
+        self, worker: str, limit: int, lease: float, tasks: int | None = None, away: Collection[str] = ()
+    ) -> list[Claim]:
         async with self._database.transaction(EVERY_TENANT) as connection:
-            rows = await connection.fetch(_CLAIM, worker, limit, lease, limit if tasks is None else tasks)
+            rows = await connection.fetch(_CLAIM, worker, limit, lease, limit if tasks is None else tasks, list(away))
         return [
             Claim(
                 turn_id=str(row["id"]),
@@ -199,6 +211,7 @@ class PostgresTurns:
                 created_at=row["created_at"],
                 traceparent=row["traceparent"],
                 correlation_id=row["correlation_id"],
+                wait=None if row["wait"] is None else Wait.model_validate(row["wait"]),
             )
             for row in rows
         ]
@@ -213,6 +226,11 @@ class PostgresTurns:
     async def give_back(self, claim: Claim, delay: float, *, counts: bool) -> None:
         async with self._database.transaction(claim.who.tenant) as connection:
             await connection.execute(_GIVE_BACK, UUID(claim.turn_id), claim.fence, delay, 0 if counts else 1)
+
+    async def put_back(self, claim: Claim, wait: Wait, delay: float) -> bool:
+        async with self._database.transaction(claim.who.tenant) as connection:
+            values = (UUID(claim.turn_id), claim.fence, delay, wait.model_dump(mode="json"))
+            return bool(await connection.fetchval(_PUT_BACK, *values))
 
     async def end(self, claim: Claim, end: Completed | Failed) -> None:
         if isinstance(end, Completed):
@@ -388,8 +406,14 @@ def turn_from_row(row: asyncpg.Record, *, with_reply: bool = True) -> Turn:
             "problem": row["problem"],
             "expires_at": row["expires_at"],
             "approval_id": str(row["approval_id"]) if row["approval_id"] else None,
+            "waiting_for": waited_for(row),
         }
     )
+
+
+def waited_for(row: asyncpg.Record) -> str | None:
+    """What a turn waits for that does not answer, by its row."""
+    return row["wait"]["service"] if row["wait"] is not None and row["status"] == TurnStatus.QUEUED else None
 
 
 def end_outbox_row(tenant: str, news: TurnEndedNews) -> tuple[str, bytes, dict[str, str]]:
@@ -423,8 +447,12 @@ def _news(claim: Claim, end: Completed | Failed, status: TurnStatus, user_text: 
 
 # Each status by itself: it is the form in which the indexes of open turns are used.
 _OPEN = """
-SELECT status, count(*) AS count, coalesce(extract(epoch FROM now() - min(created_at)), 0)::float8 AS age
+SELECT status, count(*) AS count,
+       coalesce(extract(epoch FROM now() - min(created_at) FILTER (WHERE wait IS NULL)), 0)::float8 AS age
 FROM turns WHERE status IN ('queued', 'running', 'waiting') GROUP BY status
+"""
+_PUT_BACK_FOR = """
+SELECT wait ->> 'service' AS service, count(*) AS count FROM turns WHERE status = 'queued' AND wait IS NOT NULL GROUP BY 1
 """
 _STATUSES = ("queued", "running", "waiting")
 
@@ -435,11 +463,16 @@ class QueueDepth:
     def __init__(self, database: Database, metrics: Metrics) -> None:
         self._database = database
         self._metrics = metrics
+        self._waited_for: set[str] = set()
 
     async def look(self) -> None:
         """Look once. Raises `Unavailable`."""
         async with self._database.connection(EVERY_TENANT) as connection:
             found = {row["status"]: row for row in await connection.fetch(_OPEN)}
+            waiting = {row["service"]: row["count"] for row in await connection.fetch(_PUT_BACK_FOR)}
+        self._waited_for |= waiting.keys()
+        for service in self._waited_for:
+            self._metrics.set(WAITING, waiting.get(service, 0), service)
         for status in _STATUSES:
             self._metrics.set(OPEN, found[status]["count"] if status in found else 0, status)
         self._metrics.set(OLDEST, found["queued"]["age"] if "queued" in found else 0)

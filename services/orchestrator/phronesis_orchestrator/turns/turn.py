@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import hashlib
+import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid5
 
-from phronesis_contracts import BadRequest, Label, NotFound, Principal, ServiceError
+from pydantic import BaseModel, ConfigDict
+
+from phronesis_contracts import (
+    BadRequest,
+    Busy,
+    ExpiredWaiting,
+    Label,
+    NotFound,
+    Principal,
+    ServiceError,
+    TimedOut,
+    Unavailable,
+)
 from phronesis_contracts.orchestrator import (
     Directive,
     Problem,
@@ -32,6 +45,71 @@ class LostClaim(Exception):
 
 class AlreadyBegun(Exception):
     """A step that may be begun once was begun by an earlier attempt, and nobody knows what came of it."""
+
+
+class Deferred(Exception):
+    """What the turn needs does not answer: the attempt is over, and the turn goes on later where its journal stands.
+
+    It is no `ServiceError`, so that no loop takes it for the failure of the call itself.
+    """
+
+    def __init__(self, error: ServiceError) -> None:
+        super().__init__(error.code)
+        self.error = error
+        self.progressed = False
+        """Whether the attempt added something to the journal."""
+
+
+class Wait(BaseModel):
+    """A turn that was put back: what it waits for, and how often in a row that did not answer."""
+
+    model_config = ConfigDict(frozen=True)
+
+    service: str
+    """The service or store."""
+    code: str
+    """How it failed."""
+    tries: int = 1
+
+
+_PASSING = frozenset({Unavailable.code, TimedOut.code, Busy.code})
+_MOST_TIMEOUTS = 6
+"""Times in a row that a turn is put back since an answer was late: a call that is always late is mended by no retry."""
+
+
+def may_pass(error: ServiceError) -> bool:
+    """Whether it says that a service or a store is away or has too much to do, which may be otherwise in a moment."""
+    return error.dependency is not None and error.code in _PASSING
+
+
+def wait_after(error: ServiceError, before: Wait | None, *, progressed: bool) -> Wait | None:
+    """The wait that a turn is put back for; `None` where it is not, since no retry would mend it.
+
+    Args:
+        before: what the turn waited for before this attempt.
+        progressed: whether the attempt added something to the journal, so that the count begins anew.
+    """
+    if error.dependency is None or not may_pass(error):
+        return None
+    again = before is not None and not progressed and (before.service, before.code) == (error.dependency, error.code)
+    tries = before.tries + 1 if before is not None and again else 1
+    if error.code == TimedOut.code and tries > _MOST_TIMEOUTS:
+        return None
+    return Wait(service=error.dependency, code=error.code, tries=tries)
+
+
+def retry_delay(wait: Wait, error: ServiceError, first: float, longest: float) -> float:
+    """Seconds until a turn is tried again, not before a service that has too much to do asks for it.
+
+    They are drawn evenly below a limit that doubles, so that those who failed together do not come back together.
+
+    Args:
+        first: the limit of the first wait.
+        longest: the greatest limit.
+    """
+    drawn = random.uniform(0, min(longest, first * 2 ** min(wait.tries - 1, 30)))
+    asked = error.retry_after or 0.0 if error.code == Busy.code else 0.0
+    return min(longest, asked + drawn)
 
 
 def new_conversation_id(turn_id: str) -> str:
@@ -85,6 +163,8 @@ class Claim:
     created_at: datetime
     traceparent: str | None
     correlation_id: str | None
+    wait: Wait | None = None
+    """What it was put back for when it was tried last."""
 
     @property
     def dry(self) -> bool:
@@ -127,6 +207,14 @@ class Failed:
 def problem_from_error(error: ServiceError) -> Problem:
     """An error as the end of a turn states it."""
     return Problem.model_validate(error.body())
+
+
+def expired_problem(wait: Wait | None) -> Problem:
+    """The problem of a turn that expired, which names what it waited for."""
+    if wait is None:
+        return problem_from_error(TimedOut("the turn did not end before it expired"))
+    error = ExpiredWaiting(f"the turn expired while it waited for {wait.service}, which did not answer")
+    return problem_from_error(error).model_copy(update={"waiting_for": wait.service})
 
 
 ENDING = 90.0

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from phronesis_contracts import BadRequest
+from phronesis_contracts import BadRequest, Principal
 from phronesis_contracts.episodes import RECORD_STRATEGY
-from phronesis_contracts.orchestrator import SubmitTurn, TaskBudget, TaskOrder
+from phronesis_contracts.orchestrator import SubmitTurn, TaskBudget, TaskOrder, TurnProgress
 from phronesis_contracts.tasks import NoPlan, Verified, VerifiedBy
 from phronesis_orchestrator.tasks import background, decisions
 from phronesis_orchestrator.tasks.ports import goal_signature
 from phronesis_orchestrator.tasks.store import RememberedStrategies
-from phronesis_orchestrator.turns.run import Worker
-from phronesis_orchestrator.turns.turn import ENDING, Claim, attempt_limit, check_task_order, expiry_seconds
+from phronesis_orchestrator.turns.run import Patience, Worker
+from phronesis_orchestrator.turns.turn import ENDING, Claim, Wait, attempt_limit, check_task_order, expiry_seconds
 from tests.support.personas import Persona
 from tests.unit.orchestrator.fakes import FakeNeighbours, ScriptedReasoner, Stage, claim, direct, reply
 
@@ -80,7 +81,9 @@ async def test_tasks_take_no_more_slots_than_their_share() -> None:
     waiting = [replace(claim(), request=TASK) for _ in range(2)]
 
     class Queue:
-        async def claim(self, worker: str, limit: int, lease: float, tasks: int | None = None) -> list[Claim]:
+        async def claim(
+            self, worker: str, limit: int, lease: float, tasks: int | None = None, away: Collection[str] = ()
+        ) -> list[Claim]:
             await asked.put(tasks)
             return [waiting.pop()] if waiting else []
 
@@ -90,10 +93,17 @@ async def test_tasks_take_no_more_slots_than_their_share() -> None:
         async def give_back(self, claim: Claim, delay: float, *, counts: bool) -> None:
             return None
 
+        async def put_back(self, claim: Claim, wait: Wait, delay: float) -> bool:
+            return True
+
     async def run(claimed: Claim) -> None:
         await asyncio.Event().wait()
 
-    worker = Worker(SimpleNamespace(process="w", connected=True), Queue(), run, slots=4, lease=15, task_slots=2)
+    async def show(who: Principal, line: TurnProgress) -> None:
+        return None
+
+    bus = SimpleNamespace(process="w", connected=True)
+    worker = Worker(bus, Queue(), run, slots=4, lease=15, patience=Patience(show), task_slots=2)
     worker.start()
     try:
         assert [await asked.get() for _ in range(3)] == [2, 1, 0]

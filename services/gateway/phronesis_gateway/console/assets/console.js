@@ -82,8 +82,10 @@ function follow(turn) {
   const events = new EventSource(turn.dataset.events);
   events.addEventListener("accepted", () => { progress.textContent = "Accepted …"; });
   events.addEventListener("phase", (event) => {
-    const phase = JSON.parse(event.data).phase;
-    progress.textContent = `${PHASES[phase] || phase.replaceAll("_", " ")} …`;
+    const { phase, detail } = JSON.parse(event.data);
+    progress.textContent = phase === "waiting_for"
+      ? `Waiting for ${detail.waiting_for}, which does not answer …`
+      : `${PHASES[phase] || phase.replaceAll("_", " ")} …`;
   });
   events.addEventListener("text", (event) => {
     const text = JSON.parse(event.data);
