@@ -119,7 +119,7 @@ Name = Annotated[ServerName, Path(description="The server's name.")]
 
 _BY_URL: dict[str, Any] = {
     "required": ["url"],
-    "properties": {"url": {"type": "string", "format": "public-address"}, "command": {"type": "null"}},
+    "properties": {"url": {"type": "string", "format": "public-address", "minLength": 1}, "command": {"type": "null"}},
 }
 _BY_COMMAND: dict[str, Any] = {
     "required": ["command"],
