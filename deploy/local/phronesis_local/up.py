@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from stat import S_ISREG
 from uuid import uuid4
 
 from rich.console import Console
@@ -64,10 +65,10 @@ class Progress:
         except OSError:  # the terminal is gone
             self._console.quiet = True
 
-    def tell_key(self, data: DataDir) -> None:
-        """Say where the owner's key is, and to a person at a terminal the key: what else is printed to may be kept."""
-        shown = f": {data.key.read_text().strip()}" if self._console.is_terminal else ""
-        self.line(f"your key (kept in the data directory, file `key`){shown}")
+    def tell_key(self, data: DataDir, *, piped: bool = False) -> None:
+        """Say where the owner's key is, and show it where it is not kept: at a terminal, and with `piped` through a pipe."""
+        shown = self._console.is_terminal or (piped and not S_ISREG(os.fstat(sys.stdout.fileno()).st_mode))
+        self.line("your key (kept in the data directory, file `key`)" + (f": {data.key.read_text().strip()}" if shown else ""))
 
     def done(self) -> None:
         if self._spinner is not None:
@@ -215,7 +216,7 @@ def up_detached(settings: LocalSettings) -> int:
         record = read_record(data)
         progress.line(f"ready in {progress.seconds:.1f} s: {record.url if record else ''}")
         if fresh:
-            progress.tell_key(data)
+            progress.tell_key(data, piped=True)
         return OK
     progress.line(read_since(output, before))
     return code or FAILED

@@ -57,13 +57,29 @@ def test_the_owners_key_is_struck_from_a_log_of_the_version_before(opened: DataD
     assert log.read_text() == "ready\nyour key (kept in the data directory, file `key`): (struck)\nstopped\n"
 
 
-def test_the_key_is_told_to_a_terminal_alone(tmp_path: Path) -> None:
+@pytest.fixture
+def command(tmp_path: Path) -> list[str]:
+    """A program that tells the key as `up` does, and with one more argument as `up --detach` does."""
     data = DataDir(tmp_path)
     data.create()
     data.key.write_text(SECRET)
-    command = [sys.executable, "-c", _TELL, str(tmp_path)]
-    piped = subprocess.run(command, capture_output=True, text=True, timeout=60, env=_PLAIN | {"TERM": "dumb"})
-    assert (piped.returncode, piped.stdout) == (0, "your key (kept in the data directory, file `key`)\n"), piped.stderr
+    return [sys.executable, "-c", _TELL, str(tmp_path)]
+
+
+@pytest.mark.parametrize("detached", [True, False])
+def test_the_key_is_told_to_no_file(command: list[str], tmp_path: Path, detached: bool) -> None:
+    with (tmp_path / "kept").open("w") as kept:
+        subprocess.run([*command, *["detached"] * detached], stdout=kept, timeout=60, env=_PLAIN | {"TERM": "dumb"}, check=True)
+    assert (tmp_path / "kept").read_text() == "your key (kept in the data directory, file `key`)\n"
+
+
+@pytest.mark.parametrize("detached", [True, False])
+def test_through_a_pipe_the_key_is_told_by_a_start_that_does_not_stay(command: list[str], detached: bool) -> None:
+    piped = subprocess.run([*command, *["detached"] * detached], capture_output=True, text=True, timeout=60, env=_PLAIN)
+    assert (piped.returncode, SECRET in piped.stdout) == (0, detached), piped.stderr
+
+
+def test_the_key_is_told_to_a_terminal(command: list[str]) -> None:
     ours, theirs = os.openpty()
     with subprocess.Popen(command, stdout=theirs, env=_PLAIN | {"TERM": "xterm"}) as told:
         os.close(theirs)
@@ -82,6 +98,6 @@ from {DataDir.__module__} import DataDir
 from {Progress.__module__} import Progress
 progress = Progress()
 progress.done()
-progress.tell_key(DataDir(Path(sys.argv[1])))
+progress.tell_key(DataDir(Path(sys.argv[1])), piped=len(sys.argv) > 2)
 """
 _PLAIN = {name: value for name, value in inherited_environment().items() if name not in ("FORCE_COLOR", "TTY_COMPATIBLE")}
