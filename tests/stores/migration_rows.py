@@ -36,6 +36,14 @@ ROWS: dict[str, dict[str, str]] = {
                 _key(6),
             )
         ),
+        "0006-sessions": "\n".join(
+            (
+                'INSERT INTO sessions (hash, tenant, "user", key, expires_at) VALUES '
+                f"(decode(repeat('07', 32), 'hex'), 'acme', 'ann', {_id(6)}, now() + interval '8 hours');",
+                "INSERT INTO used_tickets (hash, tenant, expires_at) VALUES "
+                "(decode(repeat('08', 32), 'hex'), 'acme', now() + interval '1 minute');",
+            )
+        ),
     },
     "instructions": {
         "0001-instructions": "\n".join(

@@ -29,7 +29,7 @@ from phronesis_contracts.service import AUDITED
 from ..http.requests import parse_json
 from ..turns.submission import OWNER, owner_of
 from .keyring import Keyring
-from .keys import ACT_FOR_USERS, USER, WRITE, is_secret, require_scope
+from .keys import ACT_FOR_USERS, USER, WRITE, SessionStore, is_secret, require_scope
 from .tickets import Tickets
 from .tokens import TokenVerifier
 
@@ -115,9 +115,17 @@ BEARER = HTTPBearer(auto_error=False, description="A key: `phronesis keys create
 class Authenticator:
     """Lets callers in. `jwts`: reads tokens of an identity provider; `None` where none is trusted."""
 
-    def __init__(self, keyring: Keyring, tickets: Tickets, rate: RateLimiter, jwts: TokenVerifier | None = None) -> None:
+    def __init__(
+        self,
+        keyring: Keyring,
+        tickets: Tickets,
+        sessions: SessionStore,
+        rate: RateLimiter,
+        jwts: TokenVerifier | None = None,
+    ) -> None:
         self._keyring = keyring
         self._tickets = tickets
+        self._sessions = sessions
         self._rate = rate
         self._jwts = jwts
 
@@ -158,10 +166,15 @@ class Authenticator:
         return await self._keyring.admitted(await self._jwts.caller(found[1]))
 
     async def by_ticket(self, ticket: str, turn: str) -> Principal:
-        """The holder of the key that a ticket for `turn` was made with, or its user; raises as `by_headers` does."""
-        key, user = self._tickets.holder(ticket, turn)
-        who = await self._keyring.holder_of(key)
-        return self._counted(await self._keyring.acting(who, user, known=True) if user else who)
+        """The holder of the key that a ticket for `turn` was made with, or its user; raises as `by_headers` does, and
+        `Unauthorized` for one that was used before.
+        """
+        found = self._tickets.holder(ticket, turn)
+        who = await self._keyring.holder_of(found.key)
+        who = self._counted(await self._keyring.acting(who, found.user, known=True) if found.user else who)
+        if not await self._sessions.use_ticket(who.tenant, found.hash, found.expires_at):
+            raise Unauthorized("the ticket was used; make another one")
+        return who
 
     async def by_id(self, key: str) -> Principal:
         """The holder of the key with this id, which was presented before; raises as `by_headers` does."""

@@ -202,6 +202,28 @@ def require_scope(who: Principal, scope: str) -> None:
         raise InsufficientScope(f"this needs the scope {scope}")
 
 
+class SessionStore(Protocol):
+    """Where it is kept who is signed in, and which tickets were used. While it is down every method raises `Unavailable`."""
+
+    async def begin(self, hash: bytes, who: Principal, seconds: float) -> None:
+        """Keep a session of `who` for so many seconds at most, under the hash of its secret."""
+
+    async def key_of(self, hash: bytes, idle: float) -> str | None:
+        """The key that a session was begun with, which has been used with this; `None` for one that is over, or that was not
+        used for `idle` seconds.
+        """
+
+    async def end(self, hash: bytes, *, everywhere: bool) -> None:
+        """End a session, or every one of its user."""
+
+    async def use_ticket(self, tenant: str, hash: bytes, expires_at: int) -> bool:
+        """Whether a ticket is used now for the first time.
+
+        Args:
+            expires_at: until when that has to be known, in seconds since the epoch.
+        """
+
+
 class KeyStore(Protocol):
     """Where keys are kept. Every method raises `Unavailable` while the store is down."""
 

@@ -117,6 +117,55 @@ class PostgresKeys:
         return [str(row["id"]) for row in rows]
 
 
+_RENEWED = 60.0
+"""Seconds between two times that a session's use is written down: most requests only read."""
+_DROP_OVER = """
+    DELETE FROM {0} WHERE hash IN (
+        SELECT hash FROM {0} WHERE tenant = $1 AND expires_at <= now() LIMIT 1000 FOR UPDATE SKIP LOCKED)"""
+_BEGIN_SESSION = """
+    INSERT INTO sessions (hash, tenant, "user", key, expires_at) VALUES ($1, $2, $3, $4, now() + make_interval(secs => $5))"""
+_SESSION = """
+    SELECT key, tenant, used_at < now() - make_interval(secs => $3) AS renew FROM sessions
+    WHERE hash = $1 AND expires_at > now() AND used_at > now() - make_interval(secs => $2)"""
+_OF_SAME_USER = 'DELETE FROM sessions WHERE (tenant, "user") IN (SELECT tenant, "user" FROM sessions WHERE hash = $1)'
+_USE_TICKET = """
+    INSERT INTO used_tickets (hash, tenant, expires_at) VALUES ($1, $2, to_timestamp($3))
+    ON CONFLICT DO NOTHING RETURNING true"""
+
+
+class PostgresSessions:
+    """The tables `sessions` and `used_tickets`. Whose a session is, is what it is looked up for."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def begin(self, hash: bytes, who: Principal, seconds: float) -> None:
+        """Keep a session. What is over of its tenant goes with it."""
+        assert who.key is not None
+        async with self._database.transaction(who.tenant) as connection:
+            await connection.execute(_DROP_OVER.format("sessions"), who.tenant)
+            await connection.execute(_BEGIN_SESSION, hash, who.tenant, who.user, UUID(who.key), seconds)
+
+    async def key_of(self, hash: bytes, idle: float) -> str | None:
+        async with self._database.connection(EVERY_TENANT) as connection:
+            row = await connection.fetchrow(_SESSION, hash, idle, min(idle / 2, _RENEWED))
+        if row is None:
+            return None
+        if row["renew"]:
+            async with self._database.transaction(row["tenant"]) as connection:
+                await connection.execute("UPDATE sessions SET used_at = now() WHERE hash = $1", hash)
+        return str(row["key"])
+
+    async def end(self, hash: bytes, *, everywhere: bool) -> None:
+        async with self._database.transaction(EVERY_TENANT) as connection:
+            await connection.execute(_OF_SAME_USER if everywhere else "DELETE FROM sessions WHERE hash = $1", hash)
+
+    async def use_ticket(self, tenant: str, hash: bytes, expires_at: int) -> bool:
+        async with self._database.transaction(tenant) as connection:
+            await connection.execute(_DROP_OVER.format("used_tickets"), tenant)
+            return bool(await connection.fetchval(_USE_TICKET, hash, tenant, expires_at))
+
+
 async def _audit_entry(connection: Connection, by: Principal, action: str, key: Key) -> None:
     arguments = {"id": key.id, "tenant": key.tenant, "user": key.user, "role": key.role, "scopes": list(key.scopes)}
     arguments["agents"] = list(key.agents)

@@ -252,8 +252,9 @@ class PostgresUsers:
 
 
 async def revoke_all(connection: Connection, tenant: str, user: str) -> list[str]:
-    """Revoke every key of a user and announce it; their ids."""
+    """Revoke every key of a user and announce it, and end their sessions; the keys' ids."""
     await connection.execute(_DROP_ADMITTED, tenant, user, TOKEN_PREFIX)
+    await connection.execute('DELETE FROM sessions WHERE tenant = $1 AND "user" = $2', tenant, user)
     keys = [str(row["id"]) for row in await connection.fetch(_REVOKE, tenant, user)]
     for key in keys:
         await write_news(connection, SERVICE, tenant, KEY_REVOKED, KeyRevoked(key=key))
