@@ -44,6 +44,12 @@ ROWS: dict[str, dict[str, str]] = {
                 "(decode(repeat('08', 32), 'hex'), 'acme', now() + interval '1 minute');",
             )
         ),
+        "0007-narrow-keys": "\n".join(
+            (
+                _key(9, ", access, agents, tools", ", 'member', '{noor}', '{recall}'"),
+                _key(10, ", access, agents, expires_at", ", 'member', '{noor}', now() + interval '1 day'"),
+            )
+        ),
     },
     "instructions": {
         "0001-instructions": "\n".join(

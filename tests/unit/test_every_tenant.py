@@ -13,7 +13,7 @@ PLACES = {
     "services/gateway/phronesis_gateway/auth/store.py": {
         *("by_hash", "by_id", "of", "revoke", "revoked_of_bus", "key_of", "end")
     },
-    "services/gateway/phronesis_gateway/auth/users.py": {"claim_erasure", "claim_retention"},
+    "services/gateway/phronesis_gateway/auth/users.py": {"claim_erasure", "claim_retention", "end_expired_keys"},
     "services/memory/phronesis_memory/constitution/pgvector.py": {"warm"},
     "services/memory/phronesis_memory/constitution/queue.py": {"take", "renew", "give_back", "left", "look"},
     "services/memory/phronesis_memory/constitution/weaviate.py": {"clear"},

@@ -183,8 +183,8 @@ def _header(who: Principal) -> h.Element:
         h.a(href="/console/constitution")["Constitution"] if who.acts_as(READERS) else None,
         h.span(".who")[f"{who.user} · {who.tenant} · {who.rights}"],
         h.form(method="post", action="/console/sign-out")[
-            h.button(type="submit")["Sign out"],
             h.button(type="submit", name="everywhere", value="yes", title="In every browser")["Sign out everywhere"],
+            h.button(type="submit")["Sign out"],
         ],
     ]
 
