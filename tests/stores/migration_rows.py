@@ -295,6 +295,7 @@ ROWS: dict[str, dict[str, str]] = {
 _OF_BOB = f"conversation_id = {_id(2)}"
 REMOVED_BY_GOING_BACK: dict[str, dict[str, str]] = {
     "0002-bus-keys": {"keys": "bus"},
+    "0007-narrow-keys": {"keys": "tools IS NOT NULL OR (NOT bus AND expires_at IS NOT NULL)"},
     "0015-memories": {"items": "kind = 'message'"},
     "0002-deletions": {
         "conversations": f"id = {_id(2)}",
