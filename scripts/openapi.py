@@ -10,7 +10,7 @@ from nats.aio.client import Client
 
 from phronesis_bus import Bus, BusSettings
 from phronesis_gateway.app import Parts, build_api
-from phronesis_gateway.auth.keys import KeyStore
+from phronesis_gateway.auth.keys import KeyStore, SessionStore
 from phronesis_gateway.auth.users import PostgresUsers
 from phronesis_gateway.settings import GatewaySettings
 
@@ -27,6 +27,6 @@ def documents() -> dict[Path, str]:
 def document() -> dict[str, object]:
     """The gateway's routes; nothing is connected and no store is opened for it."""
     bus = Bus("gateway", BusSettings(signing_key_file=None, trust_dir=None), Client())
-    parts = Parts(bus, cast(KeyStore, None), cast(PostgresUsers, None), GatewaySettings(), {})
+    parts = Parts(bus, cast(KeyStore, None), cast(SessionStore, None), cast(PostgresUsers, None), GatewaySettings(), {})
     found: dict[str, object] = build_api(parts).openapi()
     return found

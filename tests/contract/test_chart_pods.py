@@ -78,7 +78,7 @@ def test_images_have_a_version_and_ours_one_registry_and_one_tag(values: str) ->
     operations = f"ghcr.io/phronesis/phronesis-operations:{version}"
     assert {pair for pair in images if pair[0] in OWN} == {*image.items(), ("declare", operations), ("migrate", operations)}
     for _, text in images:
-        tag = text.rpartition(":")[2]
+        tag = text.partition("@")[0].rpartition(":")[2]
         assert tag[0].isdigit(), f"{text} names no version"
 
 

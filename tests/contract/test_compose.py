@@ -135,7 +135,7 @@ def test_every_service_runs_from_an_image_that_is_built_from_it() -> None:
 
 @for_each("part", PARTS)
 def test_an_image_is_pinned_to_a_full_version(part: str) -> None:
-    assert re.fullmatch(r"[a-z0-9./-]+:v?\d+\.\d+\.\d+(-[a-z0-9.-]+)?", PARTS[part]["image"])
+    assert re.fullmatch(r"[a-z0-9./-]+:v?\d+\.\d+\.\d+(-[a-z0-9.-]+)?(@sha256:[0-9a-f]{64})?", PARTS[part]["image"])
 
 
 def test_nats_is_2_14_or_newer() -> None:

@@ -7,14 +7,16 @@ import json
 import logging
 import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
 from nats.aio.msg import Msg
 
-from phronesis_bus import Bus, Call, ask, serve, serve_basics
+from phronesis_bus import Bus, Call, Verifier, ask, serve, serve_basics
 from phronesis_bus.connection import INBOX
 from phronesis_bus.envelope import remaining
+from phronesis_bus.tracing import correlation
 from phronesis_contracts import (
     BadRequest,
     Busy,
@@ -173,6 +175,30 @@ async def test_a_principal_may_not_ask_on_the_subject_of_another_tenant(asker: B
     token = asker.token(somebody())
     found = await _raw(asker, RECALL.on("another"), b'{"query": "x"}', **{"Phronesis-Principal": token})
     assert found["code"] == "forbidden"
+
+
+async def test_a_token_that_a_service_was_handed_opens_no_other_service_and_no_other_request(asker: Bus, owner: Bus) -> None:
+    handed: list[str] = []
+
+    async def received(msg: Msg) -> None:
+        handed.append((msg.headers or {})["Phronesis-Principal"])
+
+    who = somebody()
+    listening = await owner.nats.subscribe(RECALL.on(who.tenant), cb=received)
+    await owner.settled()
+    correlation.set("the one request")
+    with pytest.raises(TimedOut):
+        await ask(asker, who, RECALL, Recall(query="x"), timeout=0.5)
+    await listening.unsubscribe()
+    await owner.settled()
+
+    await serve(owner, RECALL, nothing_found)
+    shown = {"Phronesis-Principal": handed[0], "Correlation-Id": "the one request"}
+    body, subject = b'{"query": "x"}', RECALL.on(who.tenant)
+    assert "items" in await _raw(asker, subject, body, **shown)
+    assert (await _raw(asker, subject, body, **shown | {"Correlation-Id": "another"}))["code"] == "unauthorized"
+    with pytest.raises(Unauthorized, match="for another service"):
+        Verifier.load(owner.settings.trust_dir or Path(), audience="graph").principal(handed[0], request="the one request")
 
 
 async def test_a_subscription_is_known_to_the_broker_once_it_has_settled(asker: Bus, owner: Bus) -> None:

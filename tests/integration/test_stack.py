@@ -100,13 +100,17 @@ async def test_the_doctor_finds_the_servers_well(servers: RunningStack) -> None:
     assert found["parked messages"].found == "0"
 
 
-async def test_secrets_are_their_owners_alone(servers: RunningStack) -> None:
-    files = [*servers.data.secrets.iterdir(), servers.data.key, servers.data.nats / "nats.conf"]
-    assert len(files) > 8
-    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
-    assert stat.S_IMODE(servers.data.root.stat().st_mode) == 0o700
-    arguments = " ".join(" ".join(process.cmdline()) for process in servers.left())
-    assert not [path.name for path in files[:-1] if path.read_text().strip() in arguments]
+async def test_secrets_are_their_owners_alone_and_stand_in_no_other_file(servers: RunningStack) -> None:
+    data = servers.data
+    private = set(data.private_files())
+    assert len(private) > 8
+    assert {stat.S_IMODE(path.stat().st_mode) for path in private} == {0o600}
+    assert {stat.S_IMODE(path.parent.stat().st_mode) for path in private} == {0o700}
+    secrets = {path.read_text().strip().encode() for path in (data.key, *data.secrets.iterdir(), *data.roles.iterdir())}
+    arguments = " ".join(" ".join(process.cmdline()) for process in servers.left()).encode()
+    assert [secret for secret in secrets if secret in arguments] == []
+    files = {path for path in data.root.rglob("*") if path.is_file() and not path.is_symlink()}
+    assert {path for path in files if any(secret in path.read_bytes() for secret in secrets)} <= private
 
 
 def test_a_recycled_number_is_not_taken_for_the_process_that_had_it() -> None:

@@ -36,6 +36,20 @@ ROWS: dict[str, dict[str, str]] = {
                 _key(6),
             )
         ),
+        "0006-sessions": "\n".join(
+            (
+                'INSERT INTO sessions (hash, tenant, "user", key, expires_at) VALUES '
+                f"(decode(repeat('07', 32), 'hex'), 'acme', 'ann', {_id(6)}, now() + interval '8 hours');",
+                "INSERT INTO used_tickets (hash, tenant, expires_at) VALUES "
+                "(decode(repeat('08', 32), 'hex'), 'acme', now() + interval '1 minute');",
+            )
+        ),
+        "0007-narrow-keys": "\n".join(
+            (
+                _key(9, ", access, agents, tools", ", 'member', '{noor}', '{recall}'"),
+                _key(10, ", access, agents, expires_at", ", 'member', '{noor}', now() + interval '1 day'"),
+            )
+        ),
     },
     "instructions": {
         "0001-instructions": "\n".join(
@@ -294,6 +308,7 @@ ROWS: dict[str, dict[str, str]] = {
 _OF_BOB = f"conversation_id = {_id(2)}"
 REMOVED_BY_GOING_BACK: dict[str, dict[str, str]] = {
     "0002-bus-keys": {"keys": "bus"},
+    "0007-narrow-keys": {"keys": "tools IS NOT NULL OR (NOT bus AND expires_at IS NOT NULL)"},
     "0015-memories": {"items": "kind = 'message'"},
     "0017-triggers": {"schedules": "on_event IS NOT NULL"},
     "0002-deletions": {

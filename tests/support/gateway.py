@@ -15,7 +15,7 @@ from phronesis_bus import Bus, Relay, connect
 from phronesis_contracts import SYSTEM_TENANT, Principal
 from phronesis_gateway.app import Tokens, build
 from phronesis_gateway.auth.keys import PREFIX_LENGTH, Key, hash_secret, new_secret
-from phronesis_gateway.auth.store import PostgresKeys
+from phronesis_gateway.auth.store import PostgresKeys, PostgresSessions
 from phronesis_gateway.auth.users import PostgresUsers
 from phronesis_gateway.http.server import HttpServer, bind_socket
 from phronesis_gateway.settings import GatewaySettings, McpSettings, ToolSettings
@@ -82,7 +82,8 @@ async def gateway(
         store = PostgresKeys(database, relay.wake)
         relay.start()
         users = PostgresUsers(database, relay.wake)
-        wired = await build(bus, store, users, made, {"postgres": database.ping}, tokens, mcp, retired)
+        sessions = PostgresSessions(database)
+        wired = await build(bus, store, sessions, users, made, {"postgres": database.ping}, tokens, mcp, retired)
         server = HttpServer(wired.app, bind_socket(made.host, 0), made.max_connections, wired.closing)
         await server.start()
         bus.on_stop(server.stop)

@@ -10,8 +10,10 @@ PLACES = {
     "libs/postgres/phronesis_postgres/writes.py": {"unsent", "waiting", "sent"},
     "libs/postgres/phronesis_postgres/pool.py": {"reach_of", "begin_statements"},
     "libs/postgres/phronesis_postgres/schemas.py": {"_uri"},
-    "services/gateway/phronesis_gateway/auth/store.py": {"by_hash", "by_id", "of", "revoke", "revoked_of_bus"},
-    "services/gateway/phronesis_gateway/auth/users.py": {"claim_erasure", "claim_retention"},
+    "services/gateway/phronesis_gateway/auth/store.py": {
+        *("by_hash", "by_id", "of", "revoke", "revoked_of_bus", "key_of", "end")
+    },
+    "services/gateway/phronesis_gateway/auth/users.py": {"claim_erasure", "claim_retention", "end_expired_keys"},
     "services/memory/phronesis_memory/constitution/pgvector.py": {"warm"},
     "services/memory/phronesis_memory/constitution/queue.py": {"take", "renew", "give_back", "left", "look"},
     "services/memory/phronesis_memory/constitution/weaviate.py": {"clear"},

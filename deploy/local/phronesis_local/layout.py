@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
@@ -48,10 +49,20 @@ class DataDir:
         return self.logs / f"{name}.log"
 
     def create(self) -> None:
-        """Make the folders; nobody else may look into them."""
+        """Make the folders, and shut them and the private files to others, also where an earlier version left them open."""
         for folder in (self.root, self.secrets, self.roles, self.trust, self.logs):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.secrets.chmod(0o700)
+            _shut(folder, 0o700)
+        for path in self.private_files():
+            _shut(path.parent, 0o700)
+            _shut(path, 0o600)
+        for path in self.logs.glob("up.log*"):
+            _strike_keys(path)
+
+    def private_files(self) -> Iterator[Path]:
+        """The files there are that hold keys, passwords or their hashes."""
+        for pattern in _PRIVATE:
+            yield from self.root.glob(pattern)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -66,6 +77,33 @@ class DataDir:
             except BlockingIOError as error:
                 raise AlreadyRunning(str(self.root)) from error
             yield
+
+
+_PRIVATE = (
+    "key",
+    "operator.json",
+    "secrets/*",
+    "roles/*",
+    "nats/nats.conf",
+    "arcadedb/server-users.jsonl",
+    "neo4j/conf/neo4j.conf",
+    "neo4j/data/dbms/auth.ini",
+)
+_KEY = re.compile(rb"phr_[A-Za-z0-9_-]{43}")
+
+
+def _shut(path: Path, mode: int) -> None:
+    # What belongs to somebody else is theirs to shut: `doctor` names a folder that is open.
+    with suppress(PermissionError):
+        if path.stat().st_mode & 0o077:
+            path.chmod(mode)
+
+
+def _strike_keys(log: Path) -> None:
+    """Take keys of the API out of a log: earlier versions wrote the owner's there."""
+    text = log.read_bytes()
+    if _KEY.search(text):
+        log.write_bytes(_KEY.sub(b"(struck)", text))
 
 
 def write_atomically(path: Path, text: str, mode: int = 0o600) -> None:

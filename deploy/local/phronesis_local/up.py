@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import resource
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from stat import S_ISREG
 from uuid import uuid4
 
 from rich.console import Console
@@ -69,6 +71,11 @@ class Progress:
         except OSError:  # the terminal is gone
             self._console.quiet = True
 
+    def tell_key(self, data: DataDir, *, piped: bool = False) -> None:
+        """Say where the owner's key is, and show it where it is not kept: at a terminal, and with `piped` through a pipe."""
+        shown = self._console.is_terminal or (piped and not S_ISREG(os.fstat(sys.stdout.fileno()).st_mode))
+        self.line("your key (kept in the data directory, file `key`)" + (f": {data.key.read_text().strip()}" if shown else ""))
+
     def done(self) -> None:
         if self._spinner is not None:
             self._spinner.stop()
@@ -93,6 +100,7 @@ def up(settings: LocalSettings, parts: Sequence[str] = ()) -> int:
     data = DataDir(settings.data)
     progress = Progress()
     try:
+        os.umask(0o077)  # what the parts write is nobody else's
         data.create()
         _raise_file_limit()
         with data.locked():
@@ -131,7 +139,7 @@ async def _run_stack(data: DataDir, settings: LocalSettings, progress: Progress,
             starting.cancel()
             await asyncio.wait({starting})
             return OK
-        _welcome(stack, progress, complete=starting.result())
+        _welcome(stack, data, progress, complete=starting.result())
         staying = asyncio.create_task(stack.stay())
         await asyncio.wait({staying, asking}, return_when=asyncio.FIRST_COMPLETED)
         if staying.done():
@@ -165,14 +173,14 @@ def _raise_file_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def _welcome(stack: Stack, progress: Progress, *, complete: bool) -> None:
+def _welcome(stack: Stack, data: DataDir, progress: Progress, *, complete: bool) -> None:
     progress.done()
     record = stack.record
     progress.line(f"ready in {record.ready_seconds} s: {record.url}")
     if not complete:
         progress.line(f"something is not ready yet; {record.url}/health/ready names it")
     if stack.new_key:
-        progress.line(f"your key (kept in the data directory, file `key`): {stack.new_key}")
+        progress.tell_key(data)
 
 
 def up_detached(settings: LocalSettings) -> int:
@@ -214,7 +222,7 @@ def up_detached(settings: LocalSettings) -> int:
         record = read_record(data)
         progress.line(f"ready in {progress.seconds:.1f} s: {record.url if record else ''}")
         if fresh:
-            progress.line(f"your key (kept in the data directory, file `key`): {data.key.read_text()}")
+            progress.tell_key(data, piped=True)
         return OK
     progress.line(read_since(output, before))
     return code or FAILED

@@ -30,7 +30,7 @@ from .client import make_tls_options as tls_options
 from .principals import Revoked, Signer, Verifier
 from .settings import BusSettings
 from .topology import REVOKED
-from .tracing import Tracing
+from .tracing import Tracing, correlation
 
 _NO_MESSAGE = 10037
 
@@ -150,7 +150,7 @@ class Bus:
         self.tracing = Tracing(name)
         self.signer = Signer.load(name, settings.signing_key_file) if settings.signing_key_file else None
         self.revoked = Revoked()
-        self.verifier = Verifier.load(settings.trust_dir, self.revoked) if settings.trust_dir else Verifier({})
+        self.verifier = Verifier.load(settings.trust_dir, self.revoked, name) if settings.trust_dir else Verifier({})
         self.up = asyncio.Event()
         """Set when the process has wired all that it answers."""
         self.stopping = asyncio.Event()
@@ -168,15 +168,19 @@ class Bus:
         """Whether the process can be asked: it is up, does not stop, and has the broker."""
         return self.up.is_set() and not self.stopping.is_set() and self.connected
 
-    def token(self, who: Principal) -> str:
+    def token(self, who: Principal, audience: str | None = None) -> str:
         """A signed token with which this service acts for `who`; answers come to the service, wherever `who` hears its own.
+
+        Args:
+            audience: the service that it is shown to, in the request at hand; any may believe it where none is named.
 
         Raises:
             RuntimeError: this service has no signing key, so it may ask nobody.
         """
         if self.signer is None:
             raise RuntimeError(f"{self.name} has no signing key")
-        return self.signer.token(who if who.inbox is None else who.model_copy(update={"inbox": None}))
+        whom = who if who.inbox is None else who.model_copy(update={"inbox": None})
+        return self.signer.token(whom, audience, correlation.get())
 
     def on_stop(self, close: Callable[[], Awaitable[None]]) -> None:
         """Run `close` when the bus stops, last registered first, before the connection is drained."""

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from phronesis_contracts import BadRequest, Message, Principal, TooLarge
 from phronesis_contracts.service import SERVICES
 
+from .principals import Verifier
 from .tracing import conversation, correlation, traceparent, turn
 
 PRINCIPAL = "Phronesis-Principal"
@@ -80,6 +81,11 @@ def sender(who: Principal, found: Mapping[str, str] | None) -> str:
     """Who sent a message: the service that its headers name, or the outside system that acts for `who`."""
     stated = header(found, SERVICE)
     return stated if stated in SERVICES and who.inbox is None else f"bus/{who.user}"
+
+
+def read_principal(verifier: Verifier, found: Mapping[str, str] | None, *, at: float | None = None) -> Principal:
+    """Whom a message acts for, as its headers say; raises as `Verifier.principal` does."""
+    return verifier.principal(header(found, PRINCIPAL), at=at, request=header(found, CORRELATION))
 
 
 def read_key(found: Mapping[str, str] | None) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -69,26 +70,37 @@ _LOGIN = "nats"
 """Audience of what an outside system logs in with; a principal has none, so neither can stand for the other."""
 
 
+_FOR, _REQUEST = "for", "req"
+"""Claims of the audience and of the request. Not `aud`: the version before refuses every token that has it."""
+
+
 class Signer:
-    """Signs principals as `issuer`. Tokens are reused for half of their life."""
+    """Signs principals as `issuer`. A token is for one service and one request, and is reused for half of its life."""
 
     def __init__(self, issuer: str, key: Ed25519PrivateKey) -> None:
         self._issuer = issuer
         self._key = key
-        self._cache: OrderedDict[Principal, tuple[str, float]] = OrderedDict()
+        self._cache: OrderedDict[tuple[Principal, str | None, str | None], tuple[str, float]] = OrderedDict()
 
     @classmethod
     def load(cls, issuer: str, path: Path) -> Signer:
         """The signer whose private key stands in the PEM file `path`."""
         return cls(issuer, load_key(path))
 
-    def token(self, who: Principal) -> str:
-        now = time.time()
-        cached = self._cache.get(who)
+    def token(self, who: Principal, audience: str | None = None, request: str | None = None) -> str:
+        """A token with which the issuer acts for `who`.
+
+        Args:
+            audience: the only service that believes it; any does where none is named.
+            request: the correlation id of the only request that it is believed with; any where none is named.
+        """
+        now, name = time.time(), (who, audience, request)
+        cached = self._cache.get(name)
         if cached is not None and cached[1] - now > LIFETIME / 2:
             return cached[0]
-        token = self.long_lived(who, LIFETIME)
-        self._cache[who] = (token, now + LIFETIME)
+        stated = {_FOR: audience, _REQUEST: request}
+        token = self._signed(who, LIFETIME, {claim: value for claim, value in stated.items() if value is not None})
+        self._cache[name] = (token, now + LIFETIME)
         if len(self._cache) > _CACHE:
             self._cache.popitem(last=False)
         return token
@@ -107,16 +119,34 @@ class Signer:
         return jwt.encode(claims | more, self._key, algorithm="EdDSA")
 
 
-class Verifier:
-    """Believes tokens that a trusted issuer signed. `revoked`: keys of outside systems that are believed no longer."""
+@dataclass(frozen=True)
+class _Verified:
+    """What a token says, once its signature holds."""
 
-    def __init__(self, trusted: dict[str, Ed25519PublicKey], revoked: Revoked | None = None) -> None:
+    who: Principal
+    expires: float
+    audience: str | None
+    request: str | None
+
+
+class Verifier:
+    """Believes tokens that a trusted issuer signed.
+
+    Args:
+        revoked: keys of outside systems that are believed no longer.
+        audience: the service that verifies; it believes no token that names another one.
+    """
+
+    def __init__(
+        self, trusted: dict[str, Ed25519PublicKey], revoked: Revoked | None = None, audience: str | None = None
+    ) -> None:
         self._trusted = trusted
         self._revoked = revoked
-        self._cache: OrderedDict[str, tuple[Principal, float]] = OrderedDict()
+        self._audience = audience
+        self._cache: OrderedDict[str, _Verified] = OrderedDict()
 
     @classmethod
-    def load(cls, folder: Path, revoked: Revoked | None = None) -> Verifier:
+    def load(cls, folder: Path, revoked: Revoked | None = None, audience: str | None = None) -> Verifier:
         """The verifier that trusts every `<issuer>.pem` in `folder`, and no token of a key that is revoked."""
         trusted = {}
         for path in sorted(folder.glob("*.pem")):
@@ -124,18 +154,20 @@ class Verifier:
             if not isinstance(key, Ed25519PublicKey):
                 raise TypeError(f"{path.name} holds no Ed25519 key")
             trusted[path.stem] = key
-        return cls(trusted, revoked)
+        return cls(trusted, revoked, audience)
 
-    def principal(self, token: str | None, *, at: float | None = None) -> Principal:
+    def principal(self, token: str | None, *, at: float | None = None, request: str | None = None) -> Principal:
         """The principal that `token` states.
 
         Args:
+            request: the correlation id of the message that it came with.
             at: the time, in seconds since the epoch, at which it has to be valid; now by default. A job's token is
                 held against the time at which the job was stored.
 
         Raises:
-            Unauthorized: no token, an unknown issuer, a wrong signature, a token that has expired, or the token of an
-                outside system whose key is revoked, whatever the time.
+            Unauthorized: no token, an unknown issuer, a wrong signature, a token that has expired, that is for another
+                service or came with another request than its own, or the token of an outside system whose key is revoked,
+                whatever the time.
             Unavailable: an outside system's token, while it is not known which keys are revoked.
         """
         if not token:
@@ -149,11 +181,15 @@ class Verifier:
             self._cache[token] = cached
             if len(self._cache) > _CACHE:
                 self._cache.popitem(last=False)
-        who, expires = cached
-        if now >= expires:
+        if now >= cached.expires:
             raise Unauthorized("the principal has expired")
-        self._not_revoked(who)
-        return who
+        # Those of outside systems, and of the version before, name neither.
+        if cached.audience is not None and self._audience not in (None, cached.audience):
+            raise Unauthorized("the principal is for another service")
+        if cached.request not in (None, request):
+            raise Unauthorized("the principal is for another request")
+        self._not_revoked(cached.who)
+        return cached.who
 
     def login(self, token: str) -> tuple[Principal, float]:
         """The outside system that logs in with `token`, and when it has to go, in seconds since the epoch.
@@ -163,17 +199,17 @@ class Verifier:
         """
         if len(token) > _LONGEST:
             raise Unauthorized("the login does not verify")
-        who, expires = self._verify(token, _LOGIN)
-        if time.time() >= expires or who.inbox is None:
+        found = self._verify(token, _LOGIN)
+        if time.time() >= found.expires or found.who.inbox is None:
             raise Unauthorized("the login has expired, or is no outside system's")
-        self._not_revoked(who)
-        return who, expires
+        self._not_revoked(found.who)
+        return found.who, found.expires
 
     def _not_revoked(self, who: Principal) -> None:
         if who.inbox is not None and self._revoked is not None:
             self._revoked.check(who)
 
-    def _verify(self, token: str, audience: str | None = None) -> tuple[Principal, float]:
+    def _verify(self, token: str, audience: str | None = None) -> _Verified:
         try:
             issuer = jwt.decode(token, options={"verify_signature": False}).get("iss")
             key = self._trusted.get(str(issuer))
@@ -182,7 +218,8 @@ class Verifier:
             # `iat` is not held against our clock: an issuer whose clock is a little ahead is no forger.
             options: Any = {"verify_exp": False, "verify_iat": False, "require": ["exp", "iss"]}
             claims = jwt.decode(token, key, algorithms=["EdDSA"], audience=audience, options=options)
-            return Principal.model_validate(claims), float(claims["exp"])
+            named = [None if claims.get(name) is None else str(claims[name]) for name in (_FOR, _REQUEST)]
+            return _Verified(Principal.model_validate(claims), float(claims["exp"]), *named)
         except (jwt.PyJWTError, ValidationError, TypeError, ValueError, RecursionError) as error:
             raise Unauthorized("the principal does not verify") from error
 

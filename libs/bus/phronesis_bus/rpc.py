@@ -68,7 +68,7 @@ async def ask(
         f"ask {rpc.subject}", kind=SpanKind.CLIENT, rpc__system__name="nats", rpc__method=rpc.subject, messaging__system="nats"
     ):
         headers = envelope.headers(bus.name)
-        headers[envelope.PRINCIPAL] = bus.token(who)
+        headers[envelope.PRINCIPAL] = bus.token(who, rpc.service)
         headers[envelope.DEADLINE] = f"{time.time() + limit:.3f}"
         if key is not None:
             headers[envelope.KEY] = key
@@ -104,7 +104,7 @@ async def ask_each(
     with suppress(NatsError, OSError):
         subscription = await bus.nats.subscribe(inbox, cb=replies.put)
         try:
-            headers = envelope.headers(bus.name) | {envelope.PRINCIPAL: bus.token(who)}
+            headers = envelope.headers(bus.name) | {envelope.PRINCIPAL: bus.token(who, rpc.service)}
             headers[envelope.DEADLINE] = f"{time.time() + limit:.3f}"
             await bus.nats.publish(rpc.on_each(who.tenant), envelope.encode(request), reply=inbox, headers=headers)
             with suppress(TimeoutError):
@@ -154,7 +154,7 @@ def _parse_error(data: bytes) -> ServiceError:
 def read_principal(bus: Bus, msg: Msg) -> Principal | None:
     """Whose a request is; `None` where its token is not believed."""
     try:
-        return bus.verifier.principal(envelope.header(msg.headers, envelope.PRINCIPAL))
+        return envelope.read_principal(bus.verifier, msg.headers)
     except (Unauthorized, Unavailable):
         return None
 
@@ -320,7 +320,7 @@ def _mark_span(span: Span, code: str) -> str:
 
 
 def _call(bus: Bus, msg: Msg) -> Call:
-    who = bus.verifier.principal(envelope.header(msg.headers, envelope.PRINCIPAL))
+    who = envelope.read_principal(bus.verifier, msg.headers)
     service = envelope.sender(who, msg.headers)
     return Call(who, service, envelope.read_key(msg.headers))
 

@@ -79,7 +79,7 @@ async def tell(bus: Bus, who: Principal, job: Job[M], message: M) -> None:
         Unavailable: the broker is away or has no such queue.
     """
     with _producer_span(bus, "tell", job):
-        headers = envelope.headers(bus.name) | {envelope.PRINCIPAL: bus.token(who)}
+        headers = envelope.headers(bus.name) | {envelope.PRINCIPAL: bus.token(who, job.service)}
         await publish(bus, job.on(who.tenant), _encode_body(job, message), headers)
 
 
@@ -134,7 +134,7 @@ async def take(bus: Bus, job: Job[M], handler: Callable[[Call, M], Awaitable[Non
 
     def opened(msg: Msg) -> Work:
         stored = msg.metadata.timestamp.timestamp()
-        who = bus.verifier.principal(envelope.header(msg.headers, envelope.PRINCIPAL), at=stored)
+        who = envelope.read_principal(bus.verifier, msg.headers, at=stored)
         if who.tenant != msg.subject.split(".", 2)[1]:
             log.warning("a job on %s is another tenant's", msg.subject)
             foreign = Forbidden("the subject is another tenant's")

@@ -68,6 +68,8 @@ class KeyInfo(Message):
     """Whether it opens the bus, and not the gateway."""
     expires_at: datetime | None = None
     """When it ends by itself."""
+    tools: tuple[str, ...] | None = None
+    """The only tools that it may call, and all that it opens; `None` where its role and agents say what it may do."""
 
     @model_validator(mode="before")
     @classmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import AwareDatetime, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, AwareDatetime, ConfigDict, Field, StringConstraints
 
 from .errors import BadRequest, Conflict, Forbidden, NotFound, Unavailable
 from .messages import Message, Nothing, Rpc
@@ -87,6 +87,12 @@ ONLY_NAMED: dict[str, Any] = {"additionalProperties": False}
 """A key that its pattern does not fit is none."""
 
 
+def _not_empty(url: str) -> str:
+    if not url:
+        raise ValueError("an address is not empty")
+    return url
+
+
 class AddServer(Message):
     """An outside MCP server. Its tools are offered to nobody before they are accepted."""
 
@@ -94,7 +100,7 @@ class AddServer(Message):
 
     name: ServerName
     """A name for it in the tenant, which the names of its tools begin with: lower case, 20 characters at most."""
-    url: str | None = Field(default=None, max_length=2_048)
+    url: Annotated[str, AfterValidator(_not_empty)] | None = Field(default=None, max_length=2_048)
     """Address of its streamable HTTP endpoint; the installation's rules for outside addresses apply."""
     command: tuple[Annotated[str, StringConstraints(min_length=1, max_length=1_000)], ...] | None = Field(
         default=None, min_length=1, max_length=50

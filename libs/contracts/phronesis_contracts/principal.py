@@ -138,6 +138,8 @@ class Principal(BaseModel):
     scopes: tuple[str, ...] = ()
     key: str | None = None
     """Id of the gateway key that this principal came from; revoking that key ends its turns."""
+    tools: tuple[str, ...] | None = None
+    """Names of the only tools that it may call; `None` where its role and agents say which."""
     acted_by: Token | None = None
     """The user of the key that acts for this one; `None` where the key is the user's own."""
     inbox: str | None = None
@@ -149,14 +151,19 @@ class Principal(BaseModel):
         if not isinstance(stated, Mapping) or "access" not in stated:
             return read(translate_old_role(stated))
         made = read({**stated, "role": stated["access"]})
-        if stated.get("role") != find_old_role(made.role, made.agents):
+        if stated.get("role") != made._old_role:
             raise ValueError("role and access do not fit")
         return made
 
     @model_serializer(mode="wrap")
     def _write(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         written = cast(dict[str, Any], write(self))
-        return {**written, "role": find_old_role(self.role, self.agents), "access": self.role.value}
+        return {**written, "role": self._old_role, "access": self.role.value}
+
+    @property
+    def _old_role(self) -> str:
+        # No version before knows of tools: it takes such a principal for nobody's.
+        return Role.READER.value if self.tools is not None else find_old_role(self.role, self.agents)
 
     @property
     def administers(self) -> bool:

@@ -54,7 +54,9 @@ class Tool(Generic[In, Out_]):
         return Effect.READ if self.risk is Risk.READ else self.kind
 
     def open_to(self, who: Principal) -> bool:
-        """Whether the caller's role and permissions let it use the tool."""
+        """Whether the caller's role and permissions let it use the tool, and its key names no others alone."""
+        if who.tools is not None and self.name not in who.tools:
+            return False
         return who.acts_as(self.agents) if self.risk is Risk.READ else who.writes_as(self.agents)
 
     def function(self) -> dict[str, Any]:

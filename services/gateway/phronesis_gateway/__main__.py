@@ -11,7 +11,7 @@ from phronesis_bus import Bus, Relay, run
 from phronesis_postgres import Database, PostgresOutbox, PostgresSettings
 
 from .app import Ping, Tokens, build
-from .auth.store import PostgresKeys, read_first_key, store_first_key
+from .auth.store import PostgresKeys, PostgresSessions, read_first_key, store_first_key
 from .auth.tokens import IssuerKeys
 from .auth.users import PostgresUsers
 from .http.server import NOTICE, HttpServer, bind_socket
@@ -29,8 +29,9 @@ async def start(bus: Bus) -> AsyncIterator[None]:
         store = PostgresKeys(database, relay.wake)
         relay.start()
         users = PostgresUsers(database, relay.wake)
+        sessions = PostgresSessions(database)
         pings: dict[str, Ping] = {"postgres": database.ping}
-        gateway = await build(bus, store, users, settings, pings, tokens, McpSettings(), ToolSettings())
+        gateway = await build(bus, store, sessions, users, settings, pings, tokens, McpSettings(), ToolSettings())
         server = HttpServer(gateway.app, bound, settings.max_connections, gateway.closing, NOTICE)
         await server.start()
         # Registered last, so it stops first: requests end while the bus still carries their answers.

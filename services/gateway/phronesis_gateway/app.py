@@ -21,7 +21,7 @@ from . import console, openai
 from .auth.authentication import Authenticator, OpenStreams, RateLimiter
 from .auth.handlers import BusKeys, bus_keys_router, keys_router
 from .auth.keyring import Keyring
-from .auth.keys import USER, KeyStore
+from .auth.keys import USER, KeyStore, SessionStore
 from .auth.tickets import Tickets
 from .auth.tokens import IssuerKeys, TokenVerifier
 from .auth.users import Keeper, PostgresUsers, users_router
@@ -68,6 +68,7 @@ class Tokens:
 async def build(
     bus: Bus,
     store: KeyStore,
+    sessions: SessionStore,
     users: PostgresUsers,
     settings: GatewaySettings,
     pings: dict[str, Ping],
@@ -83,7 +84,7 @@ async def build(
         mcp: what the operator set for agents; loopback alone by default.
         retired: the tools that are not to be used any more; none by default.
     """
-    parts = Parts(bus, store, users, settings, {"bus": bus.ping, **pings}, tokens, mcp, retired)
+    parts = Parts(bus, store, sessions, users, settings, {"bus": bus.ping, **pings}, tokens, mcp, retired)
     await parts.watch.start()
     await serve_basics(bus, parts.pings)
     await follow(bus, KEY_REVOKED, parts.bus_keys.on_key_revoked, workers=1)
@@ -102,6 +103,7 @@ class Parts:
         self,
         bus: Bus,
         store: KeyStore,
+        sessions: SessionStore,
         users: PostgresUsers,
         settings: GatewaySettings,
         pings: dict[str, Ping],
@@ -111,6 +113,7 @@ class Parts:
     ) -> None:
         self.bus = bus
         self.store = store
+        self.sessions = sessions
         self.users = users
         self.keeper = Keeper(bus, users)
         self.settings = settings
@@ -125,7 +128,7 @@ class Parts:
         self.tokens = tokens
         jwts = TokenVerifier(tokens.settings, tokens.keys) if tokens else None
         self.authenticator = Authenticator(
-            self.keyring, self.tickets, RateLimiter(settings.requests_per_second, settings.burst), jwts
+            self.keyring, self.tickets, sessions, RateLimiter(settings.requests_per_second, settings.burst), jwts
         )
         self.turns = TurnService(bus, self.watch, settings.accept_wait)
         self.named = ResourceNames(mcp or McpSettings(urls=()), settings.cors_origins)
@@ -181,7 +184,8 @@ def build_api(parts: Parts) -> FastAPI:
     app.include_router(schedules_router(authenticator, bus))
     app.include_router(strategies_router(authenticator, bus))
     app.include_router(tasks_router(authenticator, bus, parts.turns, parts.watch, parts.streams, settings.stream_seconds))
-    pages = console.router(authenticator, bus, parts.turns, parts.watch, parts.streams, settings.stream_seconds, parts.offers)
+    shown = (parts.turns, parts.watch, parts.streams, settings.stream_seconds, parts.offers)
+    pages = console.router(authenticator, parts.sessions, bus, *shown)
     app.include_router(pages)
     app.include_router(profile_router(authenticator, bus))
     uploads = UploadReceiver(bus, settings.max_uploads)

@@ -9,9 +9,11 @@ import httpx
 import pytest
 
 from phronesis_contracts.orchestrator import Problem, turn_id
-from phronesis_gateway.console.session import COOKIE
-from tests.support.gateway import Holder, RunningGateway
+from phronesis_gateway.console.session import COOKIE, IDLE
+from phronesis_postgres import Database, PostgresSettings
+from tests.support.gateway import Holder, RunningGateway, gateway
 from tests.support.scripted_orchestrator import ScriptedOrchestrator
+from tests.support.servers import NatsServer
 
 PARTS = ("", "/events", "/trace")
 
@@ -29,6 +31,13 @@ async def sign_in(browser: httpx.AsyncClient, secret: str, **headers: str) -> ht
     return await browser.post("/console/sign-in", data={"key": secret}, headers=headers)
 
 
+async def session(browser: httpx.AsyncClient, holder: Holder) -> dict[str, str]:
+    """The header of a session that was begun now; the browser keeps none."""
+    id = (await sign_in(browser, holder.secret)).cookies[COOKIE]
+    browser.cookies.clear()
+    return {"Cookie": f"{COOKIE}={id}"}
+
+
 async def send(browser: httpx.AsyncClient, text: str, **headers: str) -> httpx.Response:
     return await browser.post("/console/messages", json={"currentMessageText": text}, headers=headers)
 
@@ -42,6 +51,63 @@ async def test_a_session_is_a_cookie_that_no_script_reads_and_no_other_site_send
     assert cookie.partition("; ")[2] == "HttpOnly; Max-Age=28800; Path=/console; SameSite=strict"
     assert ann.secret not in cookie
     assert (await browser.get("/console")).status_code == 200
+
+
+async def test_signing_out_ends_the_session_in_every_copy_and_not_only_the_cookie(
+    api: RunningGateway, browser: httpx.AsyncClient, ann: Holder, nats_server: NatsServer, database: PostgresSettings
+) -> None:
+    kept = await session(browser, ann)
+    async with gateway(nats_server, database) as copy:
+        assert (await copy.http.get("/console", headers=kept)).status_code == 200
+        left = await browser.post("/console/sign-out", headers=kept)
+        assert (left.status_code, left.headers["location"]) == (303, "/console")
+        assert [(await each.http.get("/console", headers=kept)).status_code for each in (api, copy)] == [401, 401]
+
+
+async def test_signing_out_everywhere_ends_a_users_sessions_and_no_other_ones(
+    api: RunningGateway, browser: httpx.AsyncClient, ann: Holder
+) -> None:
+    again, bob = await api.holder(tenant=ann.who.tenant, user=ann.who.user), await api.holder(tenant=ann.who.tenant)
+    sessions = [await session(browser, holder) for holder in (ann, again, bob)]
+    await browser.post("/console/sign-out", data={"everywhere": "yes"}, headers=sessions[0])
+    assert [(await api.http.get("/console", headers=each)).status_code for each in sessions] == [401, 401, 200]
+
+
+@pytest.mark.parametrize(
+    ("column", "before"), [("expires_at", "0 seconds"), ("used_at", f"{IDLE} seconds")], ids=["too old", "unused"]
+)
+async def test_a_session_ends_when_it_is_old_or_unused(
+    api: RunningGateway, browser: httpx.AsyncClient, ann: Holder, database: PostgresSettings, column: str, before: str
+) -> None:
+    await sign_in(browser, ann.secret)
+    assert (await browser.get("/console")).status_code == 200
+    async with Database.open(database, "gateway") as store, store.transaction(ann.who.tenant) as connection:
+        changed = f"UPDATE sessions SET {column} = now() - interval '{before}' WHERE tenant = $1"
+        await connection.execute(changed, ann.who.tenant)
+    assert (await browser.get("/console")).status_code == 401
+
+
+async def test_a_look_keeps_a_session_for_another_while(
+    browser: httpx.AsyncClient, ann: Holder, database: PostgresSettings
+) -> None:
+    await sign_in(browser, ann.secret)
+    async with Database.open(database, "gateway") as store:
+        async with store.transaction(ann.who.tenant) as connection:
+            await connection.execute("UPDATE sessions SET used_at = now() - interval '30 minutes'")
+        assert (await browser.get("/console")).status_code == 200
+        async with store.connection(ann.who.tenant) as connection:
+            assert await connection.fetchval("SELECT used_at > now() - interval '1 minute' FROM sessions")
+
+
+async def test_the_id_of_a_session_is_stored_nowhere(
+    browser: httpx.AsyncClient, ann: Holder, database: PostgresSettings
+) -> None:
+    id = (await sign_in(browser, ann.secret)).cookies[COOKIE]
+    async with Database.open(database, "gateway") as store, store.connection(ann.who.tenant) as connection:
+        rows = [dict(row) for row in await connection.fetch("SELECT * FROM sessions")]
+    assert len(rows) == 1
+    assert id not in str(rows)
+    assert ann.secret not in str(rows)
 
 
 async def test_behind_https_the_cookie_is_never_sent_in_the_clear(browser: httpx.AsyncClient, ann: Holder) -> None:

@@ -17,6 +17,7 @@ from phronesis_gateway.auth import authentication
 from phronesis_gateway.http import server
 from phronesis_postgres import PostgresSettings
 from tests.support.gateway import Holder, RunningGateway, gateway
+from tests.support.personas import Persona
 from tests.support.scripted_orchestrator import ScriptedOrchestrator
 from tests.support.servers import NatsServer
 
@@ -274,6 +275,13 @@ async def test_the_page_of_the_api_loads_its_script_and_styles_from_the_gateway_
     assert [(await api.http.get(address)).status_code for address in loaded] == [200, 200, 200]
     assert [address for address in loaded if not re.match(r"/\w", address)] == []
     assert re.findall(r'"validatorUrl": (.+?),?\n', page) == ["null"]
+
+
+@pytest.mark.parametrize("path", ["/api/v1/mcp-servers", "/api/v1/tools/mcp_servers.add"])
+async def test_an_outside_server_with_an_empty_address_is_refused_with_the_field(api: RunningGateway, path: str) -> None:
+    admin = await api.holder(**Persona.ADMIN.rights)
+    answer = await api.http.post(path, json={"name": "weather", "url": ""}, headers=admin.headers)
+    assert (answer.status_code, answer.json()["code"], answer.json()["field"]) == (400, "bad_request", "url")
 
 
 async def test_requests_are_counted_by_route_and_not_by_id(api: RunningGateway, ann: Holder) -> None:

@@ -15,9 +15,11 @@ import pytest
 
 from phronesis_contracts.orchestrator import Problem, TurnProgress
 from phronesis_gateway.turns.events import CHUNK
+from phronesis_postgres import PostgresSettings
 from tests.support.bus import eventually
-from tests.support.gateway import Holder, RunningGateway
+from tests.support.gateway import Holder, RunningGateway, gateway
 from tests.support.scripted_orchestrator import ScriptedOrchestrator
+from tests.support.servers import NatsServer
 
 TURNS = "/api/v1/turns"
 
@@ -224,9 +226,30 @@ async def test_a_ticket_opens_the_stream_of_its_turn_alone(
     await orchestrator.end(turn)
     async with watching(api, turn, {}, query=f"?ticket={made['ticket']}") as reader:
         assert (await reader.rest())[-1].kind == "done"
+    made = (await api.http.post(f"{TURNS}/{turn}/ticket", headers=ann.headers)).json()
     other = await api.http.get(f"{TURNS}/{uuid4()}/events", params={"ticket": made["ticket"]})
     as_key = await api.http.get(f"{TURNS}/{turn}", headers={"Authorization": f"Bearer {made['ticket']}"})
     assert (other.status_code, as_key.status_code) == (401, 401)
+
+
+async def test_a_ticket_opens_one_stream_however_many_come_with_it(
+    api: RunningGateway,
+    ann: Holder,
+    orchestrator: ScriptedOrchestrator,
+    turn: str,
+    nats_server: NatsServer,
+    database: PostgresSettings,
+) -> None:
+    made = (await api.http.post(f"{TURNS}/{turn}/ticket", headers=ann.headers)).json()
+    await orchestrator.end(turn)
+    async with gateway(nats_server, database) as copy:
+        answers = await asyncio.gather(*(each.http.get(made["url"]) for each in (api, copy) * 5))
+    assert sorted(answer.status_code for answer in answers) == [200] + [401] * 9
+    assert {answer.json()["detail"] for answer in answers if answer.status_code == 401} == {
+        "the ticket was used; make another one"
+    }
+    again = (await api.http.post(f"{TURNS}/{turn}/ticket", headers=ann.headers)).json()
+    assert (await api.http.get(again["url"])).status_code == 200
 
 
 async def test_a_key_can_hold_only_so_many_streams_open(api: RunningGateway, ann: Holder, turn: str) -> None:

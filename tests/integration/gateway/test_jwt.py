@@ -154,6 +154,7 @@ async def test_who_comes_with_a_token_stands_among_the_keys_once(ann: Bearer) ->
         "scopes": [],
         "prefix": "jwt",
         "revoked_at": None,
+        "tools": None,
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -11,7 +12,7 @@ from phronesis_bus import News, follow
 from phronesis_contracts import Agent, Role
 from phronesis_contracts.orchestrator import Audited
 from phronesis_contracts.service import AUDITED, KEY_REVOKED, KeyRevoked
-from phronesis_gateway.auth.keys import new_secret
+from phronesis_gateway.auth.keys import hash_secret, new_secret
 from phronesis_gateway.auth.store import read_first_key, store_first_key
 from phronesis_postgres import EVERY_TENANT, Database, PostgresSettings
 from tests.support.bus import eventually
@@ -131,8 +132,8 @@ async def test_the_secret_of_a_key_is_stored_nowhere(api: RunningGateway, admin:
     assert "key" not in listed["keys"][0]
 
 
-async def test_a_revoked_key_is_announced_and_audited(
-    api: RunningGateway, admin: Holder, orchestrator: ScriptedOrchestrator
+async def test_a_key_that_was_revoked_or_is_over_opens_nothing_and_is_announced_and_audited(
+    api: RunningGateway, admin: Holder, orchestrator: ScriptedOrchestrator, database: PostgresSettings
 ) -> None:
     heard: list[tuple[str, KeyRevoked]] = []
     audit: list[tuple[str, Audited]] = []
@@ -156,6 +157,13 @@ async def test_a_revoked_key_is_announced_and_audited(
     await eventually(lambda: len(mine()) == 3)
     assert mine() == [("keys.create", "done"), ("keys.create", "refused"), ("keys.revoke", "done")]
     assert made["key"] not in str(audit)
+
+    ends = (await api.http.post(KEYS, json={"user": "bob", "days": 1}, headers=admin.headers)).json()
+    bearer = {"Authorization": f"Bearer {ends['key']}"}
+    async with Database.open(database, "gateway") as store, store.transaction(admin.who.tenant) as connection:
+        await connection.execute("UPDATE keys SET expires_at = now() WHERE id = $1", UUID(ends["id"]))
+    assert (await api.http.get("/api/v1/tools", headers=bearer)).status_code == 401
+    await eventually(lambda: (admin.who.tenant, KeyRevoked(key=ends["id"])) in heard)
 
 
 @pytest.mark.parametrize("role", sorted(set(Persona) - {Persona.ADMIN}))
@@ -181,9 +189,83 @@ async def test_an_administrator_keeps_to_its_tenant_and_an_operator_does_not(api
     assert (hidden.status_code, [key["id"] for key in seen.json()["keys"]]) == (404, [made.json()["id"]])
 
 
+WIDER = {
+    "another tenant": ({}, {"tenant": "t-other"}),
+    "an owner": ({}, {"role": "owner"}),
+    "a scope that the maker lacks": ({}, {"scopes": ["operator"]}),
+    "no tools stated": ({"tools": ["keys-have-no-tool"]}, {}),
+    "a tool that the maker may not call": ({"tools": ["recall"]}, {"tools": ["recall", "forget"]}),
+    "no end": ({"days": 2}, {}),
+    "a later end": ({"days": 2}, {"days": 3}),
+}
+
+
+@pytest.mark.parametrize("what", WIDER)
+async def test_no_key_is_wider_than_its_makers(api: RunningGateway, admin: Holder, what: str) -> None:
+    own, wanted = WIDER[what]
+    ends = datetime.now(UTC) + timedelta(days=own["days"]) if "days" in own else None
+    maker = await api.holder(tenant=admin.who.tenant, **Persona.ADMIN.rights, tools=own.get("tools"), expires_at=ends)
+    refused = await api.http.post(KEYS, json={"user": "bob", **wanted}, headers=maker.headers)
+    assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
+    listed = (await api.http.get(KEYS, headers=admin.headers)).json()["keys"]
+    assert [key["id"] for key in listed if key["user"] == "bob"] == []
+
+
+async def test_an_operator_makes_no_key_that_outlives_its_own_not_of_the_bus_either(api: RunningGateway) -> None:
+    ends = datetime.now(UTC) + timedelta(days=2)
+    operator = await api.holder(**Persona.ADMIN.rights, scopes=("operator",), expires_at=ends)
+    wanted = {"user": "bob", "tenant": "t-other", "days": 3}
+    refused = [await api.http.post(path, json=wanted, headers=operator.headers) for path in (KEYS, f"{KEYS}/bus")]
+    assert [(each.status_code, each.json()["field"]) for each in refused] == [(403, "days")] * 2
+    made = await api.http.post(KEYS, json={**wanted, "days": 1}, headers=operator.headers)
+    assert made.status_code == 201
+
+
+async def test_a_key_with_tools_calls_them_and_opens_nothing_else(
+    api: RunningGateway, admin: Holder, orchestrator: ScriptedOrchestrator
+) -> None:
+    before = len(orchestrator.submitted)
+    wanted = {"user": "bob", "agents": ["maestro"], "tools": ["turn.get"]}
+    made = (await api.http.post(KEYS, json=wanted, headers=admin.headers)).json()
+    bearer = {"Authorization": f"Bearer {made['key']}"}
+    listed = (await api.http.get("/api/v1/tools", headers=bearer)).json()["tools"]
+    assert {tool["name"] for tool in listed} == set(made["tools"]) >= {"turn.get"}
+    id = str(uuid4())
+    called = await api.http.post("/api/v1/tools/turn.get", json={"turn_id": id}, headers=bearer)
+    other = await api.http.post("/api/v1/tools/recall", json={"text": "x"}, headers=bearer)
+    assert [(each.status_code, each.json()["code"]) for each in (called, other)] == [(404, "not_found"), (403, "forbidden")]
+    shut = [
+        await api.http.post("/api/v1/turns", json={"currentMessageText": "x"}, headers=bearer),
+        await api.http.post("/v1/chat/completions", json={"model": "dialogue", "messages": []}, headers=bearer),
+        await api.http.get("/api/v1/conversations", headers=bearer),
+        await api.http.get("/api/v1/profile", headers=bearer),
+        await api.http.get(f"/api/v1/turns/{id}/events", headers=bearer),
+        await api.http.post(KEYS, json={"user": "eve"}, headers=bearer),
+        await api.http.get("/api/v1/usage", headers=bearer),
+    ]
+    assert {answer.status_code for answer in shut} == {403}
+    assert len(orchestrator.submitted) == before
+
+
+async def test_the_version_before_does_not_find_a_key_that_it_would_take_for_a_wider_one(
+    api: RunningGateway, admin: Holder, database: PostgresSettings
+) -> None:
+    limits: list[dict[str, Any]] = [{}, {"tools": ["recall"]}, {"days": 1}]
+    made = [await api.http.post(KEYS, json={"user": "bob", **more}, headers=admin.headers) for more in limits]
+    async with Database.open(database, "gateway") as store, store.connection(admin.who.tenant) as connection:
+        found = [
+            await connection.fetchval("SELECT count(*) FROM keys WHERE hash = $1", hash_secret(each.json()["key"]))
+            for each in made
+        ]
+    assert found == [1, 0, 0]
+
+
 @pytest.mark.parametrize(
     ("body", "field"),
     [
+        ({"user": "bob", "tools": []}, "tools"),
+        ({"user": "bob", "tools": ["no.such.tool"]}, "tools"),
+        ({"user": "bob", "days": 0}, "days"),
         ({"tenant": "system", "user": "bob"}, "tenant"),
         ({"user": "Bob.x"}, "user"),
         ({"user": "bob", "role": "king"}, "role"),

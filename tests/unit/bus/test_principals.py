@@ -27,6 +27,10 @@ def verifier(**more: Any) -> Verifier:
     return Verifier({"gateway": KEY.public_key(), **more})
 
 
+def verifier_of(service: str) -> Verifier:
+    return Verifier({"gateway": KEY.public_key()}, audience=service)
+
+
 def claims(**changes: Any) -> dict[str, Any]:
     return {"tenant": "acme", "user": "ann", "iss": "gateway", "exp": time.time() + 60} | changes
 
@@ -37,6 +41,40 @@ def signed(key: Any = KEY, algorithm: str = "EdDSA", headers: dict[str, Any] | N
 
 def part(value: dict[str, Any]) -> str:
     return base64.urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=").decode()
+
+
+def test_a_token_is_believed_by_the_service_that_it_names_alone() -> None:
+    token = SIGNER.token(ANN, "memory")
+    assert verifier_of("memory").principal(token) == ANN
+    with pytest.raises(Unauthorized, match="for another service"):
+        verifier_of("graph").principal(token)
+
+
+def test_a_token_is_believed_with_the_request_that_it_names_alone() -> None:
+    token = SIGNER.token(ANN, "memory", "one")
+    assert verifier_of("memory").principal(token, request="one") == ANN
+    for other in ("two", None):
+        with pytest.raises(Unauthorized, match="for another request"):
+            verifier_of("memory").principal(token, request=other)
+
+
+def test_a_token_of_the_version_before_is_believed_by_every_service_with_every_request() -> None:
+    old = SIGNER.long_lived(ANN, 60)
+    assert {verifier_of(name).principal(old, request=id) for name in ("memory", "graph") for id in ("one", None)} == {ANN}
+
+
+def test_the_version_before_believes_a_token_that_names_service_and_request() -> None:
+    token = SIGNER.token(ANN, "memory", "one")
+    # What it did with a token, word for word: a claim `aud` would have made it refuse.
+    options = {"verify_exp": False, "verify_iat": False, "require": ["exp", "iss"]}
+    claims = jwt.decode(token, KEY.public_key(), algorithms=["EdDSA"], audience=None, options=options)
+    assert Principal.model_validate(claims) == ANN
+
+
+def test_a_token_is_reused_for_one_service_and_one_request() -> None:
+    tokens = [SIGNER.token(ANN, service, id) for service in ("memory", "graph") for id in ("one", "two")]
+    assert len(set(tokens)) == 4
+    assert SIGNER.token(ANN, "memory", "one") == tokens[0]
 
 
 def test_a_signed_principal_comes_back_whole() -> None:

@@ -131,3 +131,19 @@ def test_somebody_of_whom_nothing_is_stated_is_a_member_who_may_act_as_noor() ->
 def test_what_is_no_role_or_no_agent_is_refused(stated: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         Principal.model_validate({"tenant": "acme", "user": "ann", **stated})
+
+
+def test_the_version_before_takes_a_caller_with_tools_for_nobody() -> None:
+    narrow = Principal(tenant="acme", user="ann", agents=(Agent.MAESTRO,), tools=("recall",))
+    written = narrow.model_dump(mode="json", exclude_none=True)
+    assert (written["role"], written["access"]) == ("reader", "member")
+    assert Principal.model_validate(written) == narrow
+    with pytest.raises(ValidationError):  # tools cannot be taken out of what was signed, nor be put in
+        Principal.model_validate({name: value for name, value in written.items() if name != "tools"})
+
+
+def test_a_tool_is_open_to_a_caller_with_tools_only_where_it_is_among_them() -> None:
+    everything = Principal(tenant="acme", user="root", role=Role.ADMIN)
+    narrow = everything.model_copy(update={"tools": ("recall",)})
+    assert {name for name, tool in TOOLS.items() if tool.open_to(narrow)} == {"recall"}
+    assert not any(tool.open_to(everything.model_copy(update={"tools": ()})) for tool in TOOLS.values())

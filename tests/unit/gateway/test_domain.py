@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from phronesis_bus import Signer
 from phronesis_contracts import BadRequest, Forbidden, Principal
-from phronesis_gateway.auth.keys import OPERATOR, is_secret, new_secret, require_maker
-from phronesis_gateway.http.requests import MessageGiven
+from phronesis_contracts.catalog import TOOLS
+from phronesis_gateway.auth.keys import OPERATOR, find_tools, is_secret, new_secret, require_maker
+from phronesis_gateway.http.requests import MAX_TOOLS, MessageGiven
 from phronesis_gateway.http.uploads import clean_file_name
 from tests.support.personas import Persona
 
@@ -60,3 +63,10 @@ def test_a_fingerprint_is_the_same_for_the_same_message_however_it_is_spelt() ->
 )
 def test_a_files_name_is_no_path(given: str, kept: str) -> None:
     assert clean_file_name(given) == kept
+
+
+def test_a_principal_with_the_longest_tools_fits_its_header() -> None:
+    longest = sorted(TOOLS, key=lambda name: len("".join(find_tools((name,)))))[-MAX_TOOLS:]
+    who = ADMIN.model_copy(update={"tools": find_tools(longest)})
+    token = Signer("gateway", Ed25519PrivateKey.generate()).token(who)
+    assert len(token) < 8 * 1024

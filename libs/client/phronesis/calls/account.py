@@ -26,6 +26,8 @@ def create_key(
     ministry: str | None = None,
     scopes: str | Iterable[str] = (),
     agents: str | Iterable[str] = (),
+    tools: str | Iterable[str] = (),
+    days: int | None = None,
 ) -> Request[NewKey]:
     """Make a key for a user of a tenant. Its secret is in this answer and nowhere else.
 
@@ -33,9 +35,14 @@ def create_key(
         role: `owner`, `admin`, `member` or `reader`.
         scopes: `act_for_users` for a program with users of its own, `phronesis:read` for one that changes nothing.
         agents: agents that a member or a reader may act as; `noor` where none is named.
+        tools: the only tools that it may call; with any, the key opens nothing else.
+        days: days after which it ends; it is good until it is revoked where none are stated.
+
+    Raises:
+        Forbidden: it would be wider than your own key.
     """
     body: dict[str, Any] = {"tenant": tenant, "user": user, "role": role, "department": department, "ministry": ministry}
-    body |= {"scopes": listed(scopes), "agents": listed(agents) or None}
+    body |= {"scopes": listed(scopes), "agents": listed(agents) or None, "tools": listed(tools) or None, "days": days}
     return Request("POST", "/api/v1/keys", NewKey.model_validate, json=without_none(body))
 
 

@@ -47,12 +47,17 @@ def create(
     department: Annotated[str | None, typer.Option(help="The user's department.")] = None,
     ministry: Annotated[str | None, typer.Option(help="The user's ministry.")] = None,
     what: Annotated[For, typer.Option("--for", help="What it opens: the gateway, or the bus to an outside system.")] = For.HTTP,
-    days: Annotated[int, typer.Option(help="Days that a key of the bus is good for, 366 at most.")] = 90,
+    days: Annotated[
+        int | None, typer.Option(help="Days after which it ends; of a key of the bus 90 unless stated, 366 at most.", min=1)
+    ] = None,
     scope: Annotated[
         list[str], typer.Option("--scope", help="act_for_users for a program with users of its own; may be given again.")
     ] = [],  # noqa: B006
+    tool: Annotated[
+        list[str], typer.Option("--tool", help="A tool that it may call, and it opens nothing else; may be given again.")
+    ] = [],  # noqa: B006
 ) -> None:
-    """Make a key and print it, alone, on stdout. It cannot be shown again."""
+    """Make a key and print it, alone, on stdout. It cannot be shown again, and is never wider than yours."""
     from phronesis_contracts import Agent, BadRequest, Role
     from phronesis_contracts.principal import describe_rights, is_old_role
 
@@ -65,11 +70,13 @@ def create(
         raise BadRequest(f"there is no agent {unknown[0]}; the agents are {', '.join(Agent)}", field="agents")
     with stack.client() as client:
         if what is For.BUS:
-            for_bus = client.keys.create_for_bus(tenant, user, Role(role), department, ministry, days, agent)
+            if tool:
+                raise BadRequest("a key of the bus is narrowed by its role and agents alone", field="tools")
+            for_bus = client.keys.create_for_bus(tenant, user, Role(role), department, ministry, days or 90, agent)
             made: KeyInfo = for_bus
             shown = _snippet(for_bus)
         else:
-            for_http = client.keys.create(tenant, user, Role(role), department, ministry, scope, agent)
+            for_http = client.keys.create(tenant, user, Role(role), department, ministry, scope, agent, tool, days)
             made, shown = for_http, for_http.key
     output.note(f"key {made.id} for {made.user} of {made.tenant} as {describe_rights(made.role, made.agents)}")
     if not stack.as_json(made):

@@ -29,7 +29,7 @@ from phronesis_contracts.service import AUDITED
 from ..http.requests import parse_json
 from ..turns.submission import OWNER, owner_of
 from .keyring import Keyring
-from .keys import ACT_FOR_USERS, USER, WRITE, is_secret, require_scope
+from .keys import ACT_FOR_USERS, USER, WRITE, SessionStore, is_secret, require_scope, require_whole
 from .tickets import Tickets
 from .tokens import TokenVerifier
 
@@ -115,18 +115,29 @@ BEARER = HTTPBearer(auto_error=False, description="A key: `phronesis keys create
 class Authenticator:
     """Lets callers in. `jwts`: reads tokens of an identity provider; `None` where none is trusted."""
 
-    def __init__(self, keyring: Keyring, tickets: Tickets, rate: RateLimiter, jwts: TokenVerifier | None = None) -> None:
+    def __init__(
+        self,
+        keyring: Keyring,
+        tickets: Tickets,
+        sessions: SessionStore,
+        rate: RateLimiter,
+        jwts: TokenVerifier | None = None,
+    ) -> None:
         self._keyring = keyring
         self._tickets = tickets
+        self._sessions = sessions
         self._rate = rate
         self._jwts = jwts
 
-    async def by_headers(self, headers: Headers) -> Principal:
+    async def by_headers(self, headers: Headers, *, tools: bool = False) -> Principal:
         """The caller that a request's one `Authorization` header names, or the user that it acts for.
+
+        Args:
+            tools: whether all that the request can do is to call tools.
 
         Raises:
             Unauthorized: there is no key, or it is not valid.
-            Forbidden: it may not act for the user that is named.
+            Forbidden: it may not act for the user that is named, or calls its tools alone.
             BadRequest: what is named is no user.
             TooManyRequests: the key is over its rate.
             Unavailable: the store of keys is down, or the issuer's keys cannot be had.
@@ -138,7 +149,7 @@ class Authenticator:
         users = headers.getlist(USER)
         if len(users) > 1:
             raise BadRequest(f"send one {USER} header", field=USER)
-        return self._counted(await self._keyring.acting(who, users[0]) if users else who)
+        return self._counted(await self._keyring.acting(who, users[0]) if users else who, tools=tools)
 
     async def acting(self, who: Principal, user: str | None) -> Principal:
         """The user that a body names, where the key acts for users; `who` where it does not. Raises as `by_headers` does."""
@@ -158,17 +169,23 @@ class Authenticator:
         return await self._keyring.admitted(await self._jwts.caller(found[1]))
 
     async def by_ticket(self, ticket: str, turn: str) -> Principal:
-        """The holder of the key that a ticket for `turn` was made with, or its user; raises as `by_headers` does."""
-        key, user = self._tickets.holder(ticket, turn)
-        who = await self._keyring.holder_of(key)
-        return self._counted(await self._keyring.acting(who, user, known=True) if user else who)
+        """The holder of the key that a ticket for `turn` was made with, or its user; raises as `by_headers` does, and
+        `Unauthorized` for one that was used before.
+        """
+        found = self._tickets.holder(ticket, turn)
+        who = await self._keyring.holder_of(found.key)
+        who = self._counted(await self._keyring.acting(who, found.user, known=True) if found.user else who)
+        if not await self._sessions.use_ticket(who.tenant, found.hash, found.expires_at):
+            raise Unauthorized("the ticket was used; make another one")
+        return who
 
     async def by_id(self, key: str) -> Principal:
         """The holder of the key with this id, which was presented before; raises as `by_headers` does."""
         return self._counted(await self._keyring.holder_of(key))
 
-    def _counted(self, who: Principal) -> Principal:
+    def _counted(self, who: Principal, *, tools: bool = False) -> Principal:
         assert who.key is not None
+        require_whole(who, tools=tools)
         trace.get_current_span().set_attribute(OWNER, owner_of(who))
         if who.acted_by is not None:  # one user of a program does not use up what its others have
             self._rate.spend(f"{who.key}/{who.user}")
@@ -194,11 +211,12 @@ class StrictRequest(Request):
             raise HTTPException(error.status, error.detail) from error
 
 
-def authenticated_route(authenticator: Authenticator, sends: str = WRITE) -> type[APIRoute]:
+def authenticated_route(authenticator: Authenticator, sends: str = WRITE, *, tools: bool = False) -> type[APIRoute]:
     """The class of routes that a key opens. The key is checked first: a stranger's body is never read.
 
     Args:
         sends: the scope that a narrowed key needs for what is no GET.
+        tools: whether each of the routes calls a tool, which the caller may call or not, and does nothing else.
     """
 
     class Keyed(APIRoute):
@@ -206,7 +224,7 @@ def authenticated_route(authenticator: Authenticator, sends: str = WRITE) -> typ
             handle = super().get_route_handler()
 
             async def entered(request: Request) -> Response:
-                request.state.who = await authenticator.by_headers(request.headers)
+                request.state.who = await authenticator.by_headers(request.headers, tools=tools)
                 if request.method != "GET":
                     require_scope(request.state.who, sends)
                 return await handle(StrictRequest(request.scope, request.receive))

@@ -26,12 +26,14 @@ from .keys import (
     PREFIX_LENGTH,
     Key,
     KeyStore,
+    find_tools,
     hash_secret,
     narrow_reader,
     new_secret,
     require_bus_maker,
     require_maker,
     require_manager,
+    require_narrower,
     require_owner,
     visible_tenant,
 )
@@ -54,14 +56,16 @@ class BusKeys:
         Raises:
             Forbidden: `who` may not; that is audited.
         """
+        now = datetime.now(UTC)
+        ends = now + timedelta(days=given.days)
         try:
             require_bus_maker(who, given.tenant)
+            own = await self._store.by_id(who.key) if who.key else None
+            require_narrower(who, own.expires_at if own else None, None, ends)
         except Forbidden as error:
             await audit_refusal(self._bus, who, "keys.create", given.model_dump(mode="json"), error)
             raise
-        now = datetime.now(UTC)
         stated = given.model_dump(exclude={"days"})
-        ends = now + timedelta(days=given.days)
         key = Key(id=str(uuid4()), scopes=(), prefix="", created_at=now, bus=True, expires_at=ends, **stated)
         made = sign_credentials(self._bus, key.principal, given.days * 86_400.0)
         # The hash of what it comes in with opens nothing here: that has not the form of a secret.
@@ -136,6 +140,8 @@ class KeyShown(BaseModel):
     """Whether it opens the bus, and not this API."""
     expires_at: datetime | None = None
     """When it ends by itself."""
+    tools: tuple[str, ...] | None = None
+    """The only tools that it may call, and all that it opens; absent where its role and agents say what it may do."""
 
 
 class KeyMade(KeyShown):
@@ -162,17 +168,26 @@ class _KeyManager:
 
     async def make(self, who: Principal, given: KeyGiven) -> KeyMade:
         tenant = given.tenant or who.tenant
+        now = datetime.now(UTC)
+        tools = None if given.tools is None else find_tools(given.tools)
+        ends = None if given.days is None else now + timedelta(days=given.days)
         try:
             require_maker(who, tenant, given.scopes, given.role)
+            require_narrower(who, await self._end_of(who), tools, ends)
         except Forbidden as error:
             await audit_refusal(self._bus, who, "keys.create", given.model_dump(mode="json"), error)
             raise
         secret = new_secret()
         scopes = narrow_reader(given.role, given.scopes)
-        stated: dict[str, Any] = given.model_dump() | {"tenant": tenant, "scopes": scopes}
-        key = Key(id=str(uuid4()), prefix=secret[:PREFIX_LENGTH], created_at=datetime.now(UTC), **stated)
+        stated: dict[str, Any] = given.model_dump(exclude={"days"})
+        stated |= {"tenant": tenant, "scopes": scopes, "tools": tools, "expires_at": ends}
+        key = Key(id=str(uuid4()), prefix=secret[:PREFIX_LENGTH], created_at=now, **stated)
         await self._store.add(key, hash_secret(secret), who)
         return KeyMade(**asdict(key), key=secret)
+
+    async def _end_of(self, who: Principal) -> datetime | None:
+        own = await self._store.by_id(who.key) if who.key else None
+        return own.expires_at if own else None
 
     async def may_see(self, who: Principal, action: str, arguments: dict[str, Any]) -> str | None:
         try:
@@ -214,7 +229,8 @@ def keys_router(authenticator: Authenticator, bus: Bus, store: KeyStore, keyring
         """Make a key.
 
         Its secret is in the answer, this once. Administrators make keys for their own tenant; the scope `operator` lifts
-        that.
+        that. No key is wider than the one that makes it: it has no scope and may call no tool that the maker's lacks, and does
+        not outlive it.
         """
         made = await manager.make(who, given)
         return json_response(made, 201, {"Location": f"{KEYS}/{made.id}", **_deprecation(who, given)})

@@ -7,6 +7,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from phronesis_contracts import Forbidden, Principal, Unauthorized, Unavailable
 
@@ -125,4 +126,6 @@ class Keyring:
 def _require_valid(key: Key | None) -> Principal:
     if key is None or key.revoked_at is not None:
         raise Unauthorized("the key is not valid")
+    if key.expires_at is not None and key.expires_at <= datetime.now(UTC):
+        raise Unauthorized("the key has expired")
     return key.principal

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from phronesis_contracts import SYSTEM_TENANT, Agent, BadRequest, Forbidden, Principal, Risk, Role, Tool
+from phronesis_contracts.catalog import TOOLS
 from phronesis_contracts.principal import ELEVATED
 
 ACT_FOR_USERS = "act_for_users"
@@ -47,6 +48,8 @@ class Key:
     """Whether it opens the bus, and nothing here."""
     expires_at: datetime | None = None
     """When it ends by itself; every key of the bus does."""
+    tools: tuple[str, ...] | None = None
+    """The only tools that it may call; `None` for all that its role and agents open."""
 
     @property
     def principal(self) -> Principal:
@@ -59,6 +62,7 @@ class Key:
             department=self.department,
             ministry=self.ministry,
             scopes=self.scopes,
+            tools=self.tools,
             key=self.id,
         )
 
@@ -90,6 +94,33 @@ def require_owner(who: Principal, role: Role) -> None:
     """Let only owners, and those who run the platform, make and revoke keys of owners. Raises `Forbidden`: `who` is neither."""
     if role is Role.OWNER and who.role is not Role.OWNER and OPERATOR not in who.scopes:
         raise Forbidden("the keys of owners are made and revoked by owners")
+
+
+def find_tools(names: Sequence[str]) -> tuple[str, ...]:
+    """The tools of these names, with the other names of each. Raises `BadRequest`: there is no such tool."""
+    if unknown := [name for name in names if name not in TOOLS]:
+        raise BadRequest(f"there is no tool {unknown[0]}", field="tools")
+    meant = {TOOLS[name].rpc.subject for name in names}
+    return tuple(sorted(name for name, tool in TOOLS.items() if tool.rpc.subject in meant))
+
+
+def require_narrower(who: Principal, ends: datetime | None, tools: tuple[str, ...] | None, until: datetime | None) -> None:
+    """Let nobody make a key that may call more tools, or is good for longer, than their own; operators neither.
+
+    Args:
+        ends: when the maker's own key ends.
+        tools: what the new key may call.
+        until: when the new key ends.
+
+    Raises:
+        Forbidden: it would be wider.
+    """
+    if who.tools is not None and (tools is None or not set(tools) <= set(who.tools)):
+        raise Forbidden("a key cannot call tools that its maker's may not", field="tools")
+    if ends is not None and (until is None or until > ends):
+        raise Forbidden(
+            f"a key cannot be good for longer than its maker's, which ends at {ends:%Y-%m-%dT%H:%M:%SZ}", field="days"
+        )
 
 
 def require_maker(who: Principal, tenant: str, scopes: tuple[str, ...], role: Role = Role.MEMBER) -> None:
@@ -148,6 +179,7 @@ def act_for(who: Principal, user: str, *, known: bool = False) -> Principal:
         role=Role.READER if who.role is Role.READER else Role.MEMBER,
         agents=tuple(agent for agent in who.agents if agent not in ELEVATED) or (Agent.NOOR,),
         scopes=tuple(scope for scope in who.scopes if scope in SCOPES),
+        tools=who.tools,
         key=who.key,
         acted_by=who.user,
     )
@@ -200,6 +232,38 @@ def require_scope(who: Principal, scope: str) -> None:
     narrowed = [given for given in who.scopes if given in SCOPES]
     if narrowed and scope not in narrowed and WRITE not in narrowed:
         raise InsufficientScope(f"this needs the scope {scope}")
+
+
+class SessionStore(Protocol):
+    """Where it is kept who is signed in, and which tickets were used. While it is down every method raises `Unavailable`."""
+
+    async def begin(self, hash: bytes, who: Principal, seconds: float) -> None:
+        """Keep a session of `who` for so many seconds at most, under the hash of its secret."""
+
+    async def key_of(self, hash: bytes, idle: float) -> str | None:
+        """The key that a session was begun with, which has been used with this; `None` for one that is over, or that was not
+        used for `idle` seconds.
+        """
+
+    async def end(self, hash: bytes, *, everywhere: bool) -> None:
+        """End a session, or every one of its user."""
+
+    async def use_ticket(self, tenant: str, hash: bytes, expires_at: int) -> bool:
+        """Whether a ticket is used now for the first time.
+
+        Args:
+            expires_at: until when that has to be known, in seconds since the epoch.
+        """
+
+
+def require_whole(who: Principal, *, tools: bool = False) -> None:
+    """Let keys that call some tools alone do nothing else. Raises `Forbidden`.
+
+    Args:
+        tools: whether a tool is called, which says itself whom it is open to.
+    """
+    if who.tools is not None and not tools:
+        raise Forbidden("this key calls its tools and does nothing else")
 
 
 class KeyStore(Protocol):

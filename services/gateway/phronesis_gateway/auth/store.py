@@ -6,6 +6,7 @@ And the first key of a stack, entered from a file.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -22,11 +23,12 @@ from phronesis_postgres import EVERY_TENANT, Connection, Database, reach_of, wri
 from .keys import ACT_FOR_USERS, OPERATOR, PREFIX_LENGTH, Key, KeyStore, hash_secret, is_secret, narrow_reader
 
 _COLUMNS = (
-    'id, tenant, "user", role, access, agents, department, ministry, scopes, prefix, created_at, revoked_at, bus, expires_at'
+    'id, tenant, "user", role, access, agents, department, ministry, scopes, prefix, created_at, revoked_at, bus, expires_at, '
+    "tools"
 )
 _INSERT = (
     'INSERT INTO keys (id, tenant, "user", role, access, agents, department, ministry, scopes, hash, prefix, created_at, bus, '
-    "expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)"
+    "expires_at, tools) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)"
 )
 
 _ELEVATED = """
@@ -49,7 +51,10 @@ class PostgresKeys:
 
     async def by_hash(self, hash: bytes) -> Key | None:
         async with self._database.connection(EVERY_TENANT) as connection:
-            row = await connection.fetchrow(f"SELECT {_COLUMNS} FROM keys WHERE hash = $1", hash)  # noqa: S608
+            row = await connection.fetchrow(
+                f"SELECT {_COLUMNS} FROM keys WHERE hash = ANY($1::bytea[])",  # noqa: S608
+                [hash, _hide(hash)],
+            )
         return _key_from_row(row) if row else None
 
     async def by_id(self, id: str) -> Key | None:
@@ -117,9 +122,62 @@ class PostgresKeys:
         return [str(row["id"]) for row in rows]
 
 
+_RENEWED = 60.0
+"""Seconds between two times that a session's use is written down: most requests only read."""
+_DROP_OVER = """
+    DELETE FROM {0} WHERE hash IN (
+        SELECT hash FROM {0} WHERE tenant = $1 AND expires_at <= now() LIMIT 1000 FOR UPDATE SKIP LOCKED)"""
+_BEGIN_SESSION = """
+    INSERT INTO sessions (hash, tenant, "user", key, expires_at) VALUES ($1, $2, $3, $4, now() + make_interval(secs => $5))"""
+_SESSION = """
+    SELECT key, tenant, used_at < now() - make_interval(secs => $3) AS renew FROM sessions
+    WHERE hash = $1 AND expires_at > now() AND used_at > now() - make_interval(secs => $2)"""
+_OF_SAME_USER = 'DELETE FROM sessions WHERE (tenant, "user") IN (SELECT tenant, "user" FROM sessions WHERE hash = $1)'
+_USE_TICKET = """
+    INSERT INTO used_tickets (hash, tenant, expires_at) VALUES ($1, $2, to_timestamp($3))
+    ON CONFLICT DO NOTHING RETURNING true"""
+
+
+class PostgresSessions:
+    """The tables `sessions` and `used_tickets`. Whose a session is, is what it is looked up for."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def begin(self, hash: bytes, who: Principal, seconds: float) -> None:
+        """Keep a session. What is over of its tenant goes with it."""
+        assert who.key is not None
+        async with self._database.transaction(who.tenant) as connection:
+            await connection.execute(_DROP_OVER.format("sessions"), who.tenant)
+            await connection.execute(_BEGIN_SESSION, hash, who.tenant, who.user, UUID(who.key), seconds)
+
+    async def key_of(self, hash: bytes, idle: float) -> str | None:
+        async with self._database.connection(EVERY_TENANT) as connection:
+            row = await connection.fetchrow(_SESSION, hash, idle, min(idle / 2, _RENEWED))
+        if row is None:
+            return None
+        if row["renew"]:
+            async with self._database.transaction(row["tenant"]) as connection:
+                await connection.execute("UPDATE sessions SET used_at = now() WHERE hash = $1", hash)
+        return str(row["key"])
+
+    async def end(self, hash: bytes, *, everywhere: bool) -> None:
+        async with self._database.transaction(EVERY_TENANT) as connection:
+            await connection.execute(_OF_SAME_USER if everywhere else "DELETE FROM sessions WHERE hash = $1", hash)
+
+    async def use_ticket(self, tenant: str, hash: bytes, expires_at: int) -> bool:
+        async with self._database.transaction(tenant) as connection:
+            await connection.execute(_DROP_OVER.format("used_tickets"), tenant)
+            return bool(await connection.fetchval(_USE_TICKET, hash, tenant, expires_at))
+
+
 async def _audit_entry(connection: Connection, by: Principal, action: str, key: Key) -> None:
     arguments = {"id": key.id, "tenant": key.tenant, "user": key.user, "role": key.role, "scopes": list(key.scopes)}
     arguments["agents"] = list(key.agents)
+    if key.tools is not None:
+        arguments["tools"] = list(key.tools)
+    if key.expires_at is not None:
+        arguments["expires_at"] = key.expires_at.isoformat()
     await write_news(connection, "gateway", by.tenant, AUDITED["gateway"], audit_entry(by, action, arguments))
 
 
@@ -137,7 +195,15 @@ def _row_of(key: Key, hash: bytes) -> tuple[Any, ...]:
         key.ministry,
         list(narrow_reader(key.role, key.scopes)),
     )
-    return (*owner, hash, key.prefix, key.created_at, key.bus, key.expires_at)
+    if key.tools is not None or (key.expires_at is not None and not key.bus):
+        hash = _hide(hash)
+    tools = None if key.tools is None else list(key.tools)
+    return (*owner, hash, key.prefix, key.created_at, key.bus, key.expires_at, tools)
+
+
+def _hide(hash: bytes) -> bytes:
+    """What stands for the hash of a key that copies of the version before must not find: they would take it for a wider one."""
+    return hashlib.sha256(hash).digest()
 
 
 def _key_from_row(row: Any) -> Key:
@@ -158,6 +224,7 @@ def _key_from_row(row: Any) -> Key:
         revoked_at=row["revoked_at"],
         bus=row["bus"],
         expires_at=row["expires_at"],
+        tools=None if row["tools"] is None else tuple(row["tools"]),
     )
 
 

@@ -1,4 +1,4 @@
-"""Tickets: how a browser, which cannot send a bearer with an event stream, opens one turn's stream for a minute."""
+"""Tickets: how a browser, which cannot send a bearer with an event stream, opens one turn's stream, once, within a minute."""
 
 from __future__ import annotations
 
@@ -22,6 +22,18 @@ _LONGEST = 1_024
 
 
 @dataclass(frozen=True)
+class Holder:
+    """Whom a ticket was made for, and by what it is known once it was used."""
+
+    key: str
+    """Id of the key that it was made with."""
+    user: str | None
+    """The user that the key acts for."""
+    hash: bytes
+    expires_at: int
+
+
+@dataclass(frozen=True)
 class Ticket:
     """A ticket, and when it expires in seconds since the epoch."""
 
@@ -35,31 +47,27 @@ class Tickets:
     Args:
         secret: what all replicas share and nobody else has.
         clock: seconds since the epoch.
-        purpose: what they are for; a ticket of another purpose is not valid.
-        lifetime: seconds that one is good for.
     """
 
-    def __init__(
-        self, secret: bytes, clock: Callable[[], float] = time.time, purpose: bytes = _PURPOSE, lifetime: int = LIFETIME
-    ) -> None:
+    def __init__(self, secret: bytes, clock: Callable[[], float] = time.time) -> None:
         # A key of its own, so that a ticket can be taken for nothing else that the secret signs.
-        self._key = hmac.digest(secret, purpose, "sha256")
+        self._key = hmac.digest(secret, _PURPOSE, "sha256")
         self._clock = clock
-        self._lifetime = lifetime
 
     @classmethod
-    def load(cls, path: Path | None, purpose: bytes = _PURPOSE, lifetime: int = LIFETIME) -> Tickets:
+    def load(cls, path: Path | None) -> Tickets:
         """Tickets signed with a key made from the gateway's signing key, which all replicas have."""
-        return cls(path.read_bytes() if path else secrets.token_bytes(32), purpose=purpose, lifetime=lifetime)
+        return cls(path.read_bytes() if path else secrets.token_bytes(32))
 
     def make(self, key: str, turn: str, user: str | None = None) -> Ticket:
         """A ticket. `user`: whom the key acts for, where that is not its own user."""
-        expires_at = int(self._clock()) + self._lifetime
-        claims = json.dumps([key, turn, expires_at, *([user] if user else [])], separators=(",", ":")).encode()
+        expires_at = int(self._clock()) + LIFETIME
+        # The last part tells two of one second apart. Copies of the version before read the first four.
+        claims = json.dumps([key, turn, expires_at, user, secrets.token_urlsafe(12)], separators=(",", ":")).encode()
         return Ticket(f"{_encode(claims)}.{_encode(self._mac(claims))}", expires_at)
 
-    def holder(self, ticket: str, turn: str) -> tuple[str, str | None]:
-        """The id of the key that a ticket for `turn` was made with, and the user that it acts for.
+    def holder(self, ticket: str, turn: str) -> Holder:
+        """Whom a ticket for `turn` was made for. That it was not used before is the caller's to find out.
 
         Raises:
             Unauthorized: it was not made here, is for another turn, or has expired.
@@ -70,10 +78,10 @@ class Tickets:
             raise Unauthorized("the ticket is not valid") from error
         if not hmac.compare_digest(mac, self._mac(claims)):
             raise Unauthorized("the ticket is not valid")
-        key, its_turn, expires_at, *user = json.loads(claims)
+        key, its_turn, expires_at, *more = json.loads(claims)
         if its_turn != turn or self._clock() >= expires_at:
             raise Unauthorized("the ticket has expired, or is for another turn")
-        return str(key), user[0] if user else None
+        return Holder(str(key), more[0] if more else None, hashlib.sha256(claims).digest(), int(expires_at))
 
     def _mac(self, claims: bytes) -> bytes:
         return hmac.new(self._key, claims, hashlib.sha256).digest()

@@ -84,6 +84,10 @@ _KEYS = 'SELECT count(*) FROM keys WHERE tenant = $1 AND "user" = $2'
 _REVOKE = 'UPDATE keys SET revoked_at = now() WHERE tenant = $1 AND "user" = $2 AND revoked_at IS NULL RETURNING id'
 # Whoever comes in with tokens of a provider is entered anew when they come back, unless they were shut out before.
 _DROP_ADMITTED = 'DELETE FROM keys WHERE tenant = $1 AND "user" = $2 AND prefix = $3 AND revoked_at IS NULL'
+_END_KEYS = """
+    UPDATE keys SET revoked_at = expires_at WHERE id IN (
+        SELECT id FROM keys WHERE NOT bus AND revoked_at IS NULL AND expires_at <= now() LIMIT 100 FOR UPDATE SKIP LOCKED
+    ) RETURNING id, tenant"""
 # A revoked key stays known as such: one of the bus would be good again without.
 _UNNAME = 'UPDATE keys SET "user" = $3, department = NULL, ministry = NULL WHERE tenant = $1 AND "user" = $2'
 _KEEP = """
@@ -204,6 +208,16 @@ class PostgresUsers:
             await connection.execute(_UNNAME, row.tenant, row.user, ERASED)
         self._written()
 
+    async def end_expired_keys(self) -> bool:
+        """Revoke keys of the API whose time is over, so that nothing goes on with them; whether there were any."""
+        async with self._database.transaction(EVERY_TENANT) as connection:
+            rows = await connection.fetch(_END_KEYS)
+            for row in rows:
+                await write_news(connection, SERVICE, row["tenant"], KEY_REVOKED, KeyRevoked(key=str(row["id"])))
+        if rows:
+            self._written()
+        return bool(rows)
+
     async def scanned(self, row: ErasureRow, clean_at: datetime | None, seconds: float) -> None:
         """Keep when a scan first found nothing, and come again after so many seconds."""
         async with self._database.transaction(row.tenant) as connection:
@@ -252,8 +266,9 @@ class PostgresUsers:
 
 
 async def revoke_all(connection: Connection, tenant: str, user: str) -> list[str]:
-    """Revoke every key of a user and announce it; their ids."""
+    """Revoke every key of a user and announce it, and end their sessions; the keys' ids."""
     await connection.execute(_DROP_ADMITTED, tenant, user, TOKEN_PREFIX)
+    await connection.execute('DELETE FROM sessions WHERE tenant = $1 AND "user" = $2', tenant, user)
     keys = [str(row["id"]) for row in await connection.fetch(_REVOKE, tenant, user)]
     for key in keys:
         await write_news(connection, SERVICE, tenant, KEY_REVOKED, KeyRevoked(key=key))
@@ -280,6 +295,7 @@ class Keeper:
         """Work until the bus stops."""
         work_in_background(self._bus, "erasures of users", self.erase, self.wake)
         work_in_background(self._bus, "sweeps of retention", self.sweep, asyncio.Event())
+        work_in_background(self._bus, "keys that end", self._users.end_expired_keys, asyncio.Event())
 
     async def data(self, who: Principal) -> dict[str, UserData]:
         """What every service holds of a user. Raises `ServiceError`: one of them does not answer."""

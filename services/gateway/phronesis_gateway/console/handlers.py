@@ -32,6 +32,7 @@ from phronesis_contracts.orchestrator import (
 )
 
 from ..auth.authentication import Authenticator, IdempotencyKey, OpenStreams, StrictRequest
+from ..auth.keys import SessionStore
 from ..http.requests import MessageGiven
 from ..http.responses import ID_FORM
 from ..tools.offers import Offers
@@ -99,6 +100,7 @@ def _render_messages(found: Conversation, states: dict[str, Turn | None]) -> Ite
 
 def router(
     authenticator: Authenticator,
+    store: SessionStore,
     bus: Bus,
     turns: TurnService,
     watch: Watch[TurnProgress],
@@ -109,10 +111,10 @@ def router(
     """The routes.
 
     Args:
-        bus: the connected bus; what signs its principals also signs sessions.
+        store: where it is kept who is signed in.
         seconds: how long a stream may be open.
     """
-    sessions = Sessions(authenticator, bus.settings.signing_key_file, PATH)
+    sessions = Sessions(authenticator, store, PATH)
     routes = APIRouter(include_in_schema=False)
     routes.include_router(_public_routes(sessions))
     routes.include_router(conversations_router(sessions, bus, turns))
@@ -140,9 +142,9 @@ def _public_routes(sessions: Sessions) -> APIRouter:
         answer = RedirectResponse(PATH, 303)
         try:
             from_own_page(request.headers)
+            await sessions.end(StrictRequest(request.scope, request.receive), answer)
         except ServiceError as error:
             return html_response(page.sign_in_page(render_fault(problem_of(error))), error.status)
-        sessions.end(answer)
         return answer
 
     @routes.get(PATH + "/assets/{name}")

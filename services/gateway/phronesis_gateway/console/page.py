@@ -95,7 +95,7 @@ def sign_in_page(note: h.Node = None) -> h.Element:
         h.label(for_="key")["Your key"],
         h.input("#key", name="key", type="password", autocomplete="off", required=True, autofocus=True, placeholder="phr_…"),
         h.button(type="submit")["Sign in"],
-        h.p(".note")["The key is checked and not kept. You are signed out after eight hours."],
+        h.p(".note")["The key is checked and not kept. You are signed out after eight hours, or one without a look."],
     ]
     return _page("Sign in", h.main[form], signed_in=False)
 
@@ -182,7 +182,10 @@ def _header(who: Principal) -> h.Element:
         h.a(href="/console")["Phronesis"],
         h.a(href="/console/constitution")["Constitution"] if who.acts_as(READERS) else None,
         h.span(".who")[f"{who.user} · {who.tenant} · {who.rights}"],
-        h.form(method="post", action="/console/sign-out")[h.button(type="submit")["Sign out"]],
+        h.form(method="post", action="/console/sign-out")[
+            h.button(type="submit", name="everywhere", value="yes", title="In every browser")["Sign out everywhere"],
+            h.button(type="submit")["Sign out"],
+        ],
     ]
 
 

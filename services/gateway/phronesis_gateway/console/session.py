@@ -1,12 +1,13 @@
-"""Signing in by a cookie that names a key and holds no secret, the rule that only the console's own pages may send forms, and
-routes that a session opens. Any copy of the gateway reads the cookie, and a revoked key ends it; the key itself is read
-once and kept nowhere.
+"""Signing in by a cookie with a random id of a session, the rule that only the console's own pages may send forms, and routes
+that a session opens. Any copy of the gateway finds the session in the store; signing out ends it, and so does a revoked key.
+The key itself is read once and kept nowhere.
 """
 
 from __future__ import annotations
 
+import re
+import secrets
 from collections.abc import Callable, Coroutine
-from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -21,15 +22,16 @@ from phronesis_contracts import Forbidden, Principal, ServiceError, Unauthorized
 from phronesis_contracts.orchestrator import Problem
 
 from ..auth.authentication import Authenticator, StrictRequest
-from ..auth.keys import WRITE, is_secret, require_scope
-from ..auth.tickets import Tickets
+from ..auth.keys import WRITE, SessionStore, hash_secret, is_secret, require_scope
 from ..http.responses import invalid_input
 from ..turns.submission import TurnRefused
 
 COOKIE = "phronesis_console"
 LIFETIME = 8 * 3600
 """Seconds after which a person signs in again."""
-_PURPOSE = b"phronesis gateway: session of the console"
+IDLE = 3600
+"""Seconds after which a person who did nothing signs in again."""
+_ID = re.compile(r"[A-Za-z0-9_-]{43}")
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -37,13 +39,13 @@ class Sessions:
     """Lets people in and out.
 
     Args:
-        signing_key: file with what all copies of the gateway share.
+        store: where all copies of the gateway keep who is signed in.
         path: where the cookie is sent, and nowhere else.
     """
 
-    def __init__(self, authenticator: Authenticator, signing_key: Path | None, path: str) -> None:
+    def __init__(self, authenticator: Authenticator, store: SessionStore, path: str) -> None:
         self._authenticator = authenticator
-        self._tickets = Tickets.load(signing_key, _PURPOSE, LIFETIME)
+        self._store = store
         self._path = path
 
     async def holder(self, request: Request) -> Principal:
@@ -54,19 +56,24 @@ class Sessions:
             TooManyRequests: the key is over its rate.
             Unavailable: the store of keys is down.
         """
-        return await self._authenticator.by_id(self._tickets.holder(request.cookies.get(COOKIE, ""), self._path)[0])
+        hash = _hash_of(request)
+        key = await self._store.key_of(hash, IDLE) if hash else None
+        if key is None:
+            raise Unauthorized("you are not signed in, or your session is over")
+        return await self._authenticator.by_id(key)
 
     async def begin(self, request: Request, answer: Response) -> None:
         """Sign in with the key in a form, and let `answer` carry the session; raises as `Authenticator.by_key` does."""
-        given = parse_qs((await request.body()).decode("ascii", "replace")).get("key", [""])[0].strip()
+        given = (await _field(request, "key")).strip()
         if not is_secret(given):
             raise Unauthorized("this is no key: a key begins with phr_ and has 47 characters")
         who = await self._authenticator.by_key(f"Bearer {given}")
-        assert who.key is not None
+        id = secrets.token_urlsafe(32)
+        await self._store.begin(hash_secret(id), who, LIFETIME)
         secure = urlsplit(request.headers.get("origin", "")).scheme == "https"
         answer.set_cookie(
             COOKIE,
-            self._tickets.make(who.key, self._path).text,
+            id,
             max_age=LIFETIME,
             path=self._path,
             secure=secure,
@@ -74,8 +81,25 @@ class Sessions:
             samesite="strict",
         )
 
-    def end(self, answer: Response) -> None:
+    async def end(self, request: Request, answer: Response) -> None:
+        """Sign out, and where the form says so, everywhere: every session of the same user ends.
+
+        Raises:
+            Unavailable: the store is down, so that the session goes on.
+        """
+        hash = _hash_of(request)
+        if hash:
+            await self._store.end(hash, everywhere=bool(await _field(request, "everywhere")))
         answer.delete_cookie(COOKIE, path=self._path, httponly=True, samesite="strict")
+
+
+def _hash_of(request: Request) -> bytes | None:
+    id = request.cookies.get(COOKIE, "")
+    return hash_secret(id) if _ID.fullmatch(id) else None
+
+
+async def _field(request: Request, name: str) -> str:
+    return parse_qs((await request.body()).decode("ascii", "replace")).get(name, [""])[0]
 
 
 def from_own_page(headers: Headers) -> None:

@@ -200,6 +200,10 @@ class _KeyRights(Given):
         return f"role {self._old_role} is deprecated; use role member with agents [{self._old_role}]"
 
 
+ToolGiven = Annotated[str, Field(min_length=1, max_length=64, json_schema_extra={"format": "tool-name"})]
+MAX_TOOLS = 32
+
+
 class KeyGiven(_KeyRights):
     """A key to make. Its tenant is the maker's own where none is stated."""
 
@@ -218,6 +222,11 @@ class KeyGiven(_KeyRights):
     scopes: tuple[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_:.-]{0,63}$")], ...] = Field(default=(), max_length=16)
     """Up to 16: `operator` and `act_for_users` give more than the role; `phronesis:read` and `phronesis:write` narrow the key
     to what they name."""
+    tools: Annotated[tuple[ToolGiven, ...], Field(min_length=1, max_length=MAX_TOOLS)] | None = None
+    """The only tools that it may call, 32 at most: the key opens nothing else then. Left out, its role and agents say what it
+    may do."""
+    days: int | None = Field(default=None, ge=1, le=3_660)
+    """Days after which it ends, 1 to 3,660; where it is left out it is good until it is revoked."""
 
 
 class BusKeyGiven(_KeyRights):

@@ -198,7 +198,7 @@ class McpEndpoint:
                     NotFound(f"there is no such list of tools; there are {', '.join(SHORT_LISTS)}").body()
                 )
             if refusal is None:
-                who = await self._authenticator.by_headers(request.headers)
+                who = await self._authenticator.by_headers(request.headers, tools=True)
                 if request.method != "POST":
                     # There is nothing to listen to outside of a request, and no session to end.
                     refusal = Response(status_code=405, headers={"Allow": "POST"})

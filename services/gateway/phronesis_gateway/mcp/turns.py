@@ -21,7 +21,7 @@ from phronesis_contracts import BadRequest, Message, NotFound, Principal, Servic
 from phronesis_contracts.orchestrator import MAX_TEXT, TURN_CANCEL, Problem, Turn, TurnProgress, TurnRef, TurnStatus, turn_id
 from phronesis_contracts.tools import schema_of_input, schema_of_output
 
-from ..auth.keys import WRITE, require_scope
+from ..auth.keys import WRITE, require_scope, require_whole
 from ..http.requests import MessageGiven
 from ..turns.submission import SubmittedTurn, TurnRefused, TurnService
 
@@ -100,6 +100,7 @@ class AskTool:
 
     async def ask(self, who: Principal, given: Ask, key: str, progress: Progress) -> types.CallToolResult:
         """Hand a turn in under `key`, and wait for its end."""
+        require_whole(who)
         require_scope(who, WRITE)
         message = MessageGiven(conversation_id=given.conversation_id, current_message_text=given.message, agent=given.agent)
         if message.empty:

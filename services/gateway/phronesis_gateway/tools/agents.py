@@ -71,7 +71,7 @@ class RollbackGiven(Given):
 
 def agents_router(authenticator: Authenticator, bus: Bus, offers: Offers) -> APIRouter:
     # What a tool needs, its risk says.
-    routes = APIRouter(route_class=authenticated_route(authenticator, READ), responses=PROBLEMS, tags=["agents"])
+    routes = APIRouter(route_class=authenticated_route(authenticator, READ, tools=True), responses=PROBLEMS, tags=["agents"])
 
     asked = partial(tool_response, bus, offers)
 

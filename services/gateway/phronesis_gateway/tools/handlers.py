@@ -81,7 +81,7 @@ def _describe_tool(name: str) -> ToolShown:
 
 def tools_router(authenticator: Authenticator, bus: Bus, offers: Offers) -> APIRouter:
     # What a tool needs, its risk says.
-    routes = APIRouter(route_class=authenticated_route(authenticator, READ), responses=PROBLEMS, tags=["tools"])
+    routes = APIRouter(route_class=authenticated_route(authenticator, READ, tools=True), responses=PROBLEMS, tags=["tools"])
 
     @routes.get("/api/v1/tools", responses=route_responses(ToolList))
     async def list_tools(who: Caller) -> Response:
@@ -119,7 +119,7 @@ Name = Annotated[ServerName, Path(description="The server's name.")]
 
 _BY_URL: dict[str, Any] = {
     "required": ["url"],
-    "properties": {"url": {"type": "string", "format": "public-address"}, "command": {"type": "null"}},
+    "properties": {"url": {"type": "string", "format": "public-address", "minLength": 1}, "command": {"type": "null"}},
 }
 _BY_COMMAND: dict[str, Any] = {
     "required": ["command"],
@@ -164,7 +164,9 @@ class ToolsJudged(Given):
 
 def mcp_servers_router(authenticator: Authenticator, bus: Bus, offers: Offers) -> APIRouter:
     # What a tool needs, its risk says.
-    routes = APIRouter(route_class=authenticated_route(authenticator, READ), responses=PROBLEMS, tags=["mcp-servers"])
+    routes = APIRouter(
+        route_class=authenticated_route(authenticator, READ, tools=True), responses=PROBLEMS, tags=["mcp-servers"]
+    )
 
     asked = partial(tool_response, bus, offers)
 

@@ -89,7 +89,7 @@ class MemoryChange(Given):
 
 def memory_router(authenticator: Authenticator, bus: Bus, offers: Offers) -> APIRouter:
     # What a tool needs, its risk says.
-    routes = APIRouter(route_class=authenticated_route(authenticator, READ), responses=PROBLEMS, tags=["memory"])
+    routes = APIRouter(route_class=authenticated_route(authenticator, READ, tools=True), responses=PROBLEMS, tags=["memory"])
 
     asked = partial(tool_response, bus, offers)
 

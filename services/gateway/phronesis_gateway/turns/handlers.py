@@ -332,7 +332,7 @@ def events_router(
         """Make a ticket to watch a turn with.
 
         A browser's `EventSource` cannot send a key; the ticket goes in the address instead. It opens this turn's events
-        alone, for a minute.
+        alone, once, within a minute: to connect again, make another one.
         """
         await turns.state(who, id)
         assert who.key is not None
