@@ -26,9 +26,9 @@ from .traffic import Sent, Traffic
 
 BY_RULES = {"GROQ_API_KEY": "", "ORCHESTRATOR_MODEL_URL": ""}
 """With this a stack has no model: rules answer, which read the stores for every question."""
-OF_THE_GRAPH = ("decisions", "execute", "mind", "discuss")
-"""Agents that answer from the graph alone."""
-AGENTS = ("dialogue", *OF_THE_GRAPH, "noor")
+ADVISERS = ("decisions", "execute", "mind", "discuss")
+"""Agents of the constitutional graph."""
+AGENTS = ("dialogue", *ADVISERS, "noor")
 WANTED = 0.995
 """The share of accepted turns that has to be completed."""
 _ENDED = 16 * 60.0
@@ -81,7 +81,7 @@ async def gone(stack: ChaosStack, name: str, seconds: float) -> AsyncIterator[No
 def any_question(number: int, dice: random.Random, agents: Sequence[str]) -> Wish:
     """A question to one of the agents, in words that no other turn has."""
     agent = dice.choice(agents)
-    asked = f"What supports the goal Chaos{number}?" if agent in OF_THE_GRAPH else f"What is project Chaos{number} for?"
+    asked = f"What supports the goal Chaos{number}?" if agent in ADVISERS else f"What is project Chaos{number} for?"
     return Wish("question", asked, agent=agent)
 
 
