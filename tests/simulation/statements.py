@@ -19,10 +19,9 @@ from phronesis_orchestrator.conversations import store as conversations
 from phronesis_orchestrator.turns import store as turns
 from phronesis_postgres import Database
 
-from .postgres import Pool, Records, Row, Server, Statement, Transaction, seconds
+from .postgres import OPEN, Pool, Records, Row, Server, Statement, Transaction, seconds
 
 STATEMENTS: dict[str, Statement] = {}
-OPEN = ("queued", "running", "waiting")
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -332,9 +331,7 @@ def read_status(at: Transaction, id: UUID, tenant: str, user: str) -> Row | None
 
 
 @statement("SELECT * FROM turns WHERE id = $1 AND tenant = $2 AND user_id = $3 AND NOT erased")
-@statement(
-    "SELECT status, conversation_id, request FROM turns WHERE id = $1 AND tenant = $2 AND user_id = $3 AND NOT erased"
-)
+@statement("SELECT status, conversation_id, request FROM turns WHERE id = $1 AND tenant = $2 AND user_id = $3 AND NOT erased")
 def read_turn(at: Transaction, id: UUID, tenant: str, user: str) -> Row | None:
     return _of_caller(at, id, tenant, user)
 
@@ -344,9 +341,7 @@ def read_turn(at: Transaction, id: UUID, tenant: str, user: str) -> Row | None:
     "AND ($3::uuid IS NULL OR conversation_id = $3) AND ($4::text IS NULL OR status = $4) "
     "ORDER BY created_at DESC, sequence DESC LIMIT $5"
 )
-def list_turns(
-    at: Transaction, tenant: str, user: str, conversation: UUID | None, status: str | None, limit: int
-) -> list[Row]:
+def list_turns(at: Transaction, tenant: str, user: str, conversation: UUID | None, status: str | None, limit: int) -> list[Row]:
     found = [
         row
         for row in at.rows("turns")
@@ -425,7 +420,8 @@ def result(at: Transaction, id: UUID, step: str, fence: int, given: Row) -> Row 
 
 @statement("SELECT record FROM traces WHERE turn_id = $1")
 def read_record(at: Transaction, id: UUID) -> Row | None:
-    return at.get("traces", id)
+    row = at.get("traces", id)
+    return None if row is None else {"record": row["record"]}
 
 
 @statement(turns._KEEP, "816a4b")
@@ -466,9 +462,7 @@ def delete_outbox(at: Transaction, ids: list[int]) -> None:
             at.delete("outbox", (id,))
 
 
-@statement(
-    "INSERT INTO writes (tenant, service, key, arguments) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING RETURNING true"
-)
+@statement("INSERT INTO writes (tenant, service, key, arguments) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING RETURNING true")
 def begin_write(at: Transaction, tenant: str, service: str, key: str, digest: str) -> Row | None:
     at.lock("writes", tenant, service, key)
     if at.get("writes", tenant, service, key) is not None:
@@ -557,19 +551,19 @@ def answer(
     return at.update("approvals", (id,), **values)
 
 
-@statement(approvals.RESUME, "d61b2b")
+@statement(approvals.RESUME, "965576")
 def resume(at: Transaction, id: UUID, expired: datetime) -> None:
     row = at.get("turns", id)
     if row is None or row["status"] != "waiting":
         return
     sequence = row["sequence"]
-    found = at.get("conversations", row["conversation_id"])
-    if found is not None and found["next_turn"] > sequence + 1:
-        at.lock("conversations", found["id"])
-        found = at.get("conversations", found["id"])
+    if at.get("conversations", row["conversation_id"]) is not None:
+        at.lock("conversations", row["conversation_id"])
+        found = at.get("conversations", row["conversation_id"])
         assert found is not None
-        sequence = found["next_turn"]
-        at.update("conversations", (found["id"],), next_turn=sequence + 1, moved=found["moved"] + 1)
+        more = int(found["next_turn"] > sequence + 1)
+        sequence = found["next_turn"] + more - 1
+        at.update("conversations", (found["id"],), next_turn=sequence + 1, moved=found["moved"] + more)
     expires = at.now + (row["expires_at"] - expired)
     at.update("turns", (id,), status="queued", sequence=sequence, expires_at=expires)
 
