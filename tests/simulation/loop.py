@@ -12,7 +12,7 @@ import time
 from asyncio import Handle, TimerHandle
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 EPOCH = 1_800_000_000.0
@@ -33,8 +33,6 @@ class Process:
         self.clock_error = 0.0
         """Seconds by which its wall clock is ahead."""
         self.queue: deque[Handle] = deque()
-        self.tasks: list[asyncio.Task[Any]] = []
-        """Kept to the end of a run: a dead process's coroutines may not be closed earlier, which would run their `finally`."""
         self.context = contextvars.Context()
         self.context.run(process_at_hand.set, self)
 
@@ -64,6 +62,10 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._timer = 0
         self.world = Process("world")
         self._runnable: list[Process] = []
+        self._tasks: list[asyncio.Task[Any]] = []
+        """Kept to the end of a run: a killed process's coroutines may not be closed before, which runs their `finally`."""
+        self.halted = False
+        """Set to end the run at once."""
         self.errors: list[dict[str, Any]] = []
 
     # What asyncio's tasks, futures and primitives ask of a loop.
@@ -93,7 +95,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         context = contextvars.copy_context() if context is None else context
         task: asyncio.Task[Any] = asyncio.Task(coro, loop=self, name=name, context=context)
         task._log_destroy_pending = False  # type: ignore[attr-defined]  # a killed process ends no task
-        context.get(process_at_hand, self.world).tasks.append(task)
+        self._tasks.append(task)
         return task
 
     def call_soon(self, callback: Callable[..., Any], *args: Any, context: contextvars.Context | None = None) -> Handle:
@@ -158,11 +160,26 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         asyncio._set_running_loop(self)
         try:
             task = self.create_task(main, context=self.world.context.copy())
-            while not task.done():
+            while not task.done() and not self.halted:
                 self._step(until)
-            task.result()
+            if task.done():
+                task.result()
         finally:
             asyncio._set_running_loop(None)
+
+    def close_all(self) -> None:
+        """Close what killed processes left, when nothing is looked at any more."""
+        asyncio._set_running_loop(self)
+        try:
+            for task in self._tasks:
+                if not task.done():
+                    with suppress(BaseException):
+                        task.get_coro().close()  # type: ignore[union-attr]
+        finally:
+            asyncio._set_running_loop(None)
+        self._tasks.clear()
+        self._timers.clear()
+        self._runnable.clear()
 
     def _step(self, until: float) -> None:
         timers, runnable = self._timers, self._runnable

@@ -18,7 +18,11 @@ from typing import Any
 import asyncpg
 
 Row = dict[str, Any]
+OPEN = ("queued", "running", "waiting")
+"""States of a turn that has not ended."""
 Key = tuple[Any, ...]
+Change = tuple[str, Key, Row | None, Row | None]
+"""Table, key, and the row before and after."""
 _BEGIN = re.compile(r"BEGIN( READ ONLY)?; SET LOCAL phronesis\.tenant = '(.*)'$")
 
 
@@ -143,6 +147,8 @@ class Session:
 
     owner: object
     transaction: Transaction | None = None
+    sent: list[Operation] = field(default_factory=list)
+    """Statements under way."""
     asked: list[Operation] = field(default_factory=list)
     blocked_on: Transaction | None = None
     resting: bool = False
@@ -199,8 +205,8 @@ class Server:
         self.tables: dict[str, dict[Key, Row]] = {}
         self.locks: dict[tuple[str, Key], Transaction] = {}
         self.sessions: list[Session] = []
-        self.committed: list[Callable[[list[tuple[str, Key, Row | None, Row | None]]], None]] = []
-        """Called at each commit with what it changed: table, key, the row before and after."""
+        self.committed: list[Callable[[object, list[Change]], None]] = []
+        """Called at each commit with whose it was, and what it changed."""
         self.commits = 0
         self._clock = clock
         self._wire = wire or Wire()
@@ -221,8 +227,17 @@ class Server:
     def receive(self, session: Session, sql: str, arguments: tuple[Any, ...], reply: asyncio.Future[Any]) -> Operation:
         """Take a statement from a client. The answer comes by the future."""
         operation = Operation(sql, arguments, reply)
-        self._wire.deliver(self._arrived, session, operation)
+        session.sent.append(operation)
+        self._wire.deliver(self._arrived, session)
         return operation
+
+    def begin(self, session: Session, sql: str) -> str:
+        """Begin a transaction at once."""
+        begins = _BEGIN.match(sql)
+        assert begins is not None, sql
+        now = datetime.fromtimestamp(self._clock(), UTC)
+        session.transaction = Transaction(self, begins[2].replace("''", "'"), begins[1] is not None, now)
+        return "SET"
 
     def cancel(self, session: Session, operation: Operation) -> None:
         """The client does not want the answer any more."""
@@ -252,7 +267,9 @@ class Server:
         for session in [s for s in self.sessions if owner is None or s.owner is owner]:
             self.close(session)
 
-    def _arrived(self, session: Session, operation: Operation) -> None:
+    def _arrived(self, session: Session) -> None:
+        """What was sent comes in the order in which it was sent."""
+        operation = session.sent.pop(0)
         if not session.closed and self._wire.loses("before"):
             self.close(session)
         if session.closed:
@@ -307,10 +324,6 @@ class Server:
             return "COMMIT" if commits else "ROLLBACK"
         if operation.cancelled and self._wire.skips():
             raise asyncpg.QueryCanceledError("canceling statement due to user request")
-        if begins := _BEGIN.match(sql):
-            now = datetime.fromtimestamp(self._clock(), UTC)
-            session.transaction = Transaction(self, begins[2].replace("''", "'"), begins[1] is not None, now)
-            return "SET"
         if sql == "SELECT 1":
             return [Records(one=1)]
         if transaction is None:
@@ -364,7 +377,7 @@ class Server:
                 else:
                     rows[key] = row
             for hear in self.committed:
-                hear(changes)
+                hear(session.owner, changes)
         for waiting in transaction.waiting:
             waiting.blocked_on = None
             self._wire.wake(self._work, waiting)
@@ -390,7 +403,8 @@ class Connection:
 
     @property
     def usable(self) -> bool:
-        return not self._session.closed and self._session.transaction is None and not self._session.asked
+        session = self._session
+        return not (session.closed or session.transaction or session.asked or session.sent)
 
     async def execute(self, sql: str, *arguments: Any) -> str:
         answer = await self._ask(sql, arguments)
@@ -414,6 +428,8 @@ class Connection:
     async def _ask(self, sql: str, arguments: tuple[Any, ...]) -> Any:
         if self._session.closed:
             raise asyncpg.InterfaceError("connection is closed")
+        if sql.startswith("BEGIN"):
+            return self._server.begin(self._session, sql)  # on a connection from the pool, so nothing is before it
         reply = asyncio.get_running_loop().create_future()
         operation = self._server.receive(self._session, sql, arguments, reply)
         try:

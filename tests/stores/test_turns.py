@@ -1,4 +1,4 @@
-"""The queue of turns on a real Postgres and on the model of one: accepted once, claimed in order, ended once, whoever holds the claim."""
+"""The queue of turns, on a real Postgres and on the model of one: accepted once, claimed in order, ended once by its holder."""
 
 from __future__ import annotations
 
