@@ -218,7 +218,7 @@ class Monitor:
         return f"open: {open_turns}, unsent: {unsent}, unacknowledged: {self._world.broker.unacknowledged}"
 
     def check_end(self) -> None:
-        for submitted in self._world.submitted.values():
+        for submitted in self._world.clients.submitted.values():
             if submitted.answer is not None and submitted.answer.kind == "accepted":
                 self._hold((UUID(submitted.id),) in self._turns, "an accepted turn is lost", submitted.id)
         for row in self._turns.values():
