@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from phronesis_bus import Call, News
 from phronesis_contracts import Message, Principal, Risk, Rpc, ServiceError
@@ -69,20 +69,6 @@ class Owner:
         self._world.monitor.hear_end(event)
 
 
-class SimulatedNeighbours:
-    """The services that a turn asks, across a network that loses questions and answers."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-
-    async def agent(self, who: Principal, name: str) -> AgentProfile:
-        return AGENT
-
-    async def ask(self, who: Principal, rpc: Rpc[Any, Any], request: Message, *, key: str | None = None) -> Any:
-        assert rpc is KEEP
-        return await self._world.ask_owner(Call(who, "orchestrator", key), cast(Keep, request))
-
-
 class Made(Message):
     text: str
 
@@ -143,6 +129,7 @@ class Agent:
         try:
             kept = await running.neighbours.ask(claim.who, KEEP, Keep(text=name), key=f"{claim.turn_id}/{name}")
         except ServiceError as error:
+            running.defer(error)  # as a task does: what may be there again in a moment is asked again, with the same key
             return {"problem": error.body()}
         return {"answer": kept.model_dump()}
 

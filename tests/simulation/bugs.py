@@ -139,7 +139,7 @@ def claim_not_looked_at_under_the_lock() -> Iterator[None]:
 def claim_out_of_order() -> Iterator[None]:
     """Any open turn of a conversation is claimed, not the first."""
 
-    def look(at: Transaction, worker: str, limit: int, lease: float, tasks: int) -> list[tuple[Any, ...]]:
+    def look(at: Transaction, *more: Any) -> list[tuple[Any, ...]]:
         return [(False, 0, row["created_at"], row["id"]) for row in at.rows("turns") if statements._is_free(row, at.now)]
 
     with _statement(turns._CLAIM, statements.claim, look=look):

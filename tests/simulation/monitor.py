@@ -114,6 +114,8 @@ class Monitor:
             # In order it does not count; one that failed at the same moment does.
             few -= 1
             self._idle[id] = few, most
+        if before["status"] == "running" and status == "queued" and after["wait"] is not None:
+            self._idle[id] = few, most = max(few - 1, 0), max(most - 1, 0)  # put back for what does not answer
         if status == "waiting":
             self._idle[id] = few, most = (0, 0)
         self._hold(few <= after["idle_claims"] <= most, "idle claims are miscounted", id, after["idle_claims"], few, most)

@@ -16,6 +16,7 @@ from uuid import UUID
 
 from phronesis_orchestrator.approvals import store as approvals
 from phronesis_orchestrator.conversations import store as conversations
+from phronesis_orchestrator.tasks import store as tasks
 from phronesis_orchestrator.turns import store as turns
 from phronesis_postgres import Database
 
@@ -135,7 +136,7 @@ def insert_turn(
         **{"key_id": key, "expires_at": at.now + seconds(expiry), "traceparent": traceparent, "correlation_id": correlation},
         **{"retry_of": retry_of, "background": background, "fence": 0, "attempts": 0, "idle_claims": 0, "worker": None},
         **{"lease_until": None, "created_at": at.now, "ended_at": None, "reply": None, "problem": None, "erased": False},
-        **{"approval_id": None, "labels": None, "learnt": False, "recalled": []},
+        **{"approval_id": None, "labels": None, "learnt": False, "recalled": [], "wait": None, "waited_seconds": 0.0},
     }
     at.insert("turns", (id,), row, [("conversation_id,sequence", (conversation, sequence))])
 
@@ -143,7 +144,9 @@ def insert_turn(
 # Claiming.
 
 
-def look_for_claims(at: Transaction, worker: str, limit: int, lease: float, tasks: int) -> list[tuple[Any, ...]]:
+def look_for_claims(
+    at: Transaction, worker: str, limit: int, lease: float, tasks: int, away: list[str]
+) -> list[tuple[Any, ...]]:
     """The ids of what may be claimed, best first; where each stands is decided by what is committed now."""
     heads: dict[UUID, Row] = {}
     running = Counter[tuple[str, bool]]()
@@ -157,7 +160,8 @@ def look_for_claims(at: Transaction, worker: str, limit: int, lease: float, task
             running[row["tenant"], row["background"]] += 1
     free = defaultdict[tuple[str, bool], list[Row]](list)
     for row in heads.values():
-        if row["lease_until"] is None or row["lease_until"] < at.now:
+        waits = row["wait"] is not None and row["wait"]["service"] in away and row["expires_at"] > at.now
+        if (row["lease_until"] is None or row["lease_until"] < at.now) and not waits:
             free[row["tenant"], row["background"]].append(row)
     shared: list[tuple[bool, int, datetime, UUID]] = []
     for of, rows in free.items():
@@ -168,8 +172,10 @@ def look_for_claims(at: Transaction, worker: str, limit: int, lease: float, task
     return people + [found for found in shared if found[0]][:tasks]
 
 
-@statement(turns._CLAIM, "2f037e", look=look_for_claims)
-def claim(at: Transaction, seen: list[tuple[Any, ...]], worker: str, limit: int, lease: float, tasks: int) -> list[Row]:
+@statement(turns._CLAIM, "13667f", look=look_for_claims)
+def claim(
+    at: Transaction, seen: list[tuple[Any, ...]], worker: str, limit: int, lease: float, tasks: int, away: list[str]
+) -> list[Row]:
     claimed: list[Row] = []
     for *_, id in seen:
         if len(claimed) >= limit:
@@ -179,6 +185,7 @@ def claim(at: Transaction, seen: list[tuple[Any, ...]], worker: str, limit: int,
         row = at.get("turns", id)
         if row is None or not _is_free(row, at.now):
             continue
+        wait = row["wait"]
         changed = at.update(
             "turns",
             (id,),
@@ -188,9 +195,11 @@ def claim(at: Transaction, seen: list[tuple[Any, ...]], worker: str, limit: int,
             attempts=row["attempts"] + 1,
             idle_claims=row["idle_claims"] + 1,
             lease_until=at.now + seconds(lease),
+            wait=None,
+            waited_seconds=row["waited_seconds"] + (0.0 if wait is None else (at.now - wait["since"]).total_seconds()),
         )
         revoked = any(key["key_id"] == row["key_id"] for key in at.rows("revoked_keys"))
-        claimed.append({**changed, "expired": row["expires_at"] < at.now, "key_revoked": revoked})
+        claimed.append({**changed, "expired": row["expires_at"] <= at.now, "key_revoked": revoked, "wait": wait})
     return claimed
 
 
@@ -212,6 +221,23 @@ def give_back(at: Transaction, id: UUID, fence: int, delay: float, less: int) ->
     if row is not None and row["fence"] == fence and row["status"] == "running":
         until = at.now + seconds(delay) if delay > 0 else None
         at.update("turns", (id,), status="queued", worker=None, idle_claims=row["idle_claims"] - less, lease_until=until)
+
+
+@statement(turns._PUT_BACK, "9bf25d")
+def put_back(at: Transaction, id: UUID, fence: int, delay: float, wait: Row) -> Row | None:
+    row = at.get("turns", id)
+    if row is None or row["fence"] != fence or row["status"] != "running":
+        return None
+    at.update(
+        "turns",
+        (id,),
+        status="queued",
+        worker=None,
+        idle_claims=max(row["idle_claims"] - 1, 0),
+        lease_until=min(at.now + seconds(delay), row["expires_at"]),
+        wait={**wait, "since": at.now},
+    )
+    return {"true": True}
 
 
 # Ending.
@@ -384,6 +410,21 @@ def read_recent(at: Transaction, id: UUID, window: int, aged: int, longest: int)
 @statement("SELECT directive, reasoning FROM directives")
 def read_stances(at: Transaction) -> list[Row]:
     return [Records(directive=row["directive"], reasoning=row["reasoning"]) for row in at.rows("directives")]
+
+
+@statement(tasks._WAITED, "ecca9f")
+def read_waited(at: Transaction, id: UUID) -> Row | None:
+    row = at.get("turns", id)
+    if row is None:
+        return None
+    asked = [of for of in at.rows("approvals") if of["turn_id"] == id and of["status"] != "pending"]
+    waited = sum(((of["answered_at"] or of["expires_at"]) - of["created_at"]).total_seconds() for of in asked)
+    return {"waited": row["waited_seconds"] + waited}
+
+
+@statement("SELECT pg_sleep(0.2)")
+def sleep(at: Transaction) -> None:
+    time.sleep(0.2)
 
 
 # The journal.

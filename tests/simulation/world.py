@@ -8,9 +8,10 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, cast
 
-from phronesis_bus import Call, Relay, follow, take
+from phronesis_bus import Bus, Call, Relay, follow, take
 from phronesis_bus.settings import BusSettings
-from phronesis_contracts import ServiceError, TimedOut, Unavailable
+from phronesis_contracts import Principal, Rpc, ServiceError, TimedOut, Unavailable
+from phronesis_contracts.instructions import AGENT_GET
 from phronesis_contracts.orchestrator import TURN, TURN_ENDED
 from phronesis_orchestrator.agents.loops import LOOPS
 from phronesis_orchestrator.approvals.handlers import ApprovalHandlers, start_sweep
@@ -18,13 +19,14 @@ from phronesis_orchestrator.approvals.store import PostgresApprovals
 from phronesis_orchestrator.conversations.store import PostgresConversations
 from phronesis_orchestrator.models.reasoner import Reasoner
 from phronesis_orchestrator.settings import OrchestratorSettings
+from phronesis_orchestrator.turns import ports
 from phronesis_orchestrator.turns.handlers import TurnHandlers
-from phronesis_orchestrator.turns.ports import Neighbours, progress_on
-from phronesis_orchestrator.turns.run import TurnServices, Worker
+from phronesis_orchestrator.turns.ports import BusNeighbours, ServiceBreakers, progress_on
+from phronesis_orchestrator.turns.run import Patience, TurnServices, Worker
 from phronesis_orchestrator.turns.store import PostgresJournal, PostgresTurns
 from phronesis_postgres import PostgresOutbox
 
-from .agent import Agent, Keep, Kept, Owner, SimulatedNeighbours, SimulatedRunner
+from .agent import AGENT, Agent, Keep, Kept, Owner, SimulatedRunner
 from .broker import Broker, Client, Network
 from .clients import Clients
 from .faults import Faults
@@ -169,7 +171,8 @@ class World:
         database = open_database(self.database, life.process)
         turns, approvals = PostgresTurns(database), PostgresApprovals(database)
         relay, progress = Relay(bus, PostgresOutbox(database)), progress_on(bus)
-        neighbours = cast(Neighbours, SimulatedNeighbours(self))
+        breakers = ServiceBreakers(rest=1.0)
+        neighbours = BusNeighbours(bus, breakers=breakers)
         services = TurnServices(
             turns=turns,
             journal=PostgresJournal(database),
@@ -182,7 +185,8 @@ class World:
             ended=relay.wake,
             approvals=approvals,
         )
-        worker = Worker(bus, turns, SimulatedRunner(services).run, self.settings.slots, LEASE)
+        patience = Patience(progress, 0.5, 4.0, breakers.away)
+        worker = Worker(bus, turns, SimulatedRunner(services).run, self.settings.slots, LEASE, patience)
 
         def resumed() -> None:
             worker.wake()
@@ -210,7 +214,27 @@ class World:
         for of, server in self.servers.items():
             self.loop.call_later(drawn * 0.05 if drawn < 0.8 else drawn * 8, server.close_all, process, context=of.context)
 
-    async def ask_owner(self, call: Call, request: Keep) -> Kept:
+    async def ask(
+        self,
+        bus: Bus,
+        who: Principal,
+        rpc: Rpc[Any, Any],
+        request: Any,
+        *,
+        timeout: float | None = None,
+        key: str | None = None,
+    ) -> Any:
+        """In place of the bus library's `ask`: a question to another service, and its answer, either of which may be lost."""
+        if not bus.connected:
+            raise Unavailable("the broker is away", retry_after=1)
+        if rpc is AGENT_GET:
+            await asyncio.sleep(self.network.delay())
+            if self.loop.random.random() < self.options.owner_fails:
+                raise TimedOut("no answer in time")
+            return AGENT
+        return await self._ask_owner(Call(who, "orchestrator", key), request)
+
+    async def _ask_owner(self, call: Call, request: Keep) -> Kept:
         """Ask the service that keeps what turns write. Raises `Unavailable` and `TimedOut`."""
         chance = self.loop.random
         ready = [found for found in self.owners if found[0].alive]
@@ -264,17 +288,17 @@ def run_seed(seed: int, log: Callable[[str], None] | None = None) -> Outcome:
     loop = SimulatedLoop(seed, STEPS)
     options = draw_options(loop)
     told = str(options)
-    router = LOOPS["router"]
+    router, ask = LOOPS["router"], ports.ask
     with seeded(loop):
         world = World(loop, options, log)
-        LOOPS["router"] = Agent(world).run
+        LOOPS["router"], ports.ask = Agent(world).run, world.ask
         violation: str | None = None
         try:
             loop.run(world.run(), AT_LATEST)
         except Exception as error:
             violation = f"{type(error).__name__}: {error}; {world.monitor.unended()}"
         finally:
-            LOOPS["router"] = router
+            LOOPS["router"], ports.ask = router, ask
         violation = world.monitor.violation or violation
         for failed in loop.errors:
             violation = violation or f"a callback failed: {failed.get('exception')!r}"
