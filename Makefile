@@ -1,6 +1,6 @@
 # Targets with a line each: `make`. Everything runs in .venv, which `make setup` fills with what requirements.lock says.
 .DEFAULT_GOAL := help
-.PHONY: help setup model integrations dist demo up test verify test-properties test-rest test-stores kubernetes kind unit check chaos faults injections bench evals docs site requirements new-service lock sbom fmt
+.PHONY: help setup model integrations dist demo up test verify test-properties test-rest test-stores kubernetes kind unit check chaos simulate faults injections bench evals docs site requirements new-service lock sbom fmt
 
 UV_VERSION := 0.13.9
 BIN := .venv/bin
@@ -128,6 +128,9 @@ check-site:
 chaos: setup  ## The long runs of kills and of outages; their reports are committed
 	$(BIN)/python -m tests.chaos
 	$(BIN)/python -m tests.chaos --weather
+
+simulate: setup  ## The turn core on models of Postgres and NATS, under 20,000 seeds; prints seeds a second
+	$(BIN)/python -m tests.simulation
 
 faults: setup  ## Each fault of the model and the stores: what the client saw; the table is committed
 	$(BIN)/python -m tests.faults

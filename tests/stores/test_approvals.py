@@ -35,10 +35,11 @@ from phronesis_orchestrator.approvals.policy import LIFETIME, ApprovalRequest, d
 from phronesis_orchestrator.approvals.store import PostgresApprovals
 from phronesis_orchestrator.conversations.store import PostgresConversations
 from phronesis_orchestrator.traces.store import PostgresTraces
-from phronesis_orchestrator.turns.store import PostgresJournal, PostgresTurns
+from phronesis_orchestrator.turns.store import PostgresJournal, PostgresTurns, accept_turn
 from phronesis_orchestrator.turns.turn import Claim, LostClaim
 from phronesis_postgres import EVERY_TENANT, Database
 from tests.stores.test_turns import LEASE, claimed, completed, new, someone
+from tests.support.bus import eventually
 from tests.support.personas import Persona
 from tests.support.postgres_text import holding
 from tests.support.servers import PostgresServer
@@ -229,6 +230,29 @@ async def test_an_answer_leaves_the_place_of_a_turn_that_is_the_last_one(
     who, claim, asks = await waiting(turns, approvals)
     await approvals.answer(who, yes(asks))
     assert (await turns.get(who, claim.turn_id)).sequence == 1
+
+
+async def test_a_turn_that_goes_on_while_another_is_accepted_goes_on_behind_it(
+    database: Database, turns: PostgresTurns, approvals: PostgresApprovals
+) -> None:
+    """Else both could run at once: the other may be claimed before anybody sees that the first one goes on."""
+    who, claim, asks = await waiting(turns, approvals)
+    later = new(who, claim.conversation_id)
+    async with database.transaction(who.tenant) as connection:
+        await accept_turn(connection, later, 100)
+        answering = asyncio.create_task(approvals.answer(who, yes(asks)))
+
+        async def waits_or_is_done() -> bool:
+            async with database.connection(EVERY_TENANT) as other:
+                waits = await other.fetchval(
+                    "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%moved%'"
+                )
+            return bool(waits) or answering.done()
+
+        await eventually(waits_or_is_done)
+    await answering
+    assert (await claimed(turns)).turn_id == later.id
+    assert await turns.claim("w2", 10, LEASE) == []
 
 
 async def test_the_same_answer_again_finds_what_it_did_and_another_is_refused(

@@ -1,4 +1,4 @@
-"""The queue of turns on a real Postgres: accepted once, claimed in order, ended once, whoever holds the claim."""
+"""The queue of turns, on a real Postgres and on the model of one: accepted once, claimed in order, ended once by its holder."""
 
 from __future__ import annotations
 
@@ -26,13 +26,19 @@ from phronesis_orchestrator.tasks.store import PostgresWaits
 from phronesis_orchestrator.turns.store import PostgresJournal, PostgresTurns
 from phronesis_orchestrator.turns.turn import Claim, Completed, Failed, LostClaim, NewTurn, Wait
 from phronesis_postgres import EVERY_TENANT, Database, PostgresOutbox
+from tests.simulation.statements import model_database
 from tests.support.servers import PostgresServer
 
 LEASE = 15.0
 
 
-@pytest.fixture
-async def database(postgres: PostgresServer) -> AsyncIterator[Database]:
+@pytest.fixture(params=["postgres", "model"])
+async def database(request: pytest.FixtureRequest) -> AsyncIterator[Database]:
+    """A real Postgres, and the model of one on which the simulation runs: what holds on one holds on the other."""
+    if request.param == "model":
+        yield model_database()
+        return
+    postgres: PostgresServer = request.getfixturevalue("postgres")
     async with postgres.fresh_schema("orchestrator") as settings, Database.open(settings, "orchestrator") as database:
         yield database
 

@@ -65,12 +65,14 @@ _ANSWER = f"""
 UPDATE approvals SET status = $5, answered_at = now(), answered_by = $6, note = $7, scope = $8
 WHERE {_OF_CALLER} AND status = 'pending' AND expires_at > now() RETURNING *
 """  # noqa: S608
-# Its old place was given up: where others were accepted behind it, it goes on behind them.
+# Its old place was given up: where others were accepted behind it, it goes on behind them. The conversation is locked either
+# way: one that is being accepted is waited for, and cannot be claimed beside it.
 RESUME = """
 WITH place AS (
-    UPDATE conversations SET next_turn = next_turn + 1, moved = moved + 1 FROM turns
+    UPDATE conversations SET next_turn = next_turn + (next_turn > turns.sequence + 1)::int,
+        moved = moved + (next_turn > turns.sequence + 1)::int
+    FROM turns
     WHERE turns.id = $1 AND turns.status = 'waiting' AND conversations.id = turns.conversation_id
-        AND conversations.next_turn > turns.sequence + 1
     RETURNING conversations.next_turn - 1 AS sequence
 )
 UPDATE turns SET status = 'queued', expires_at = now() + (expires_at - $2::timestamptz),
