@@ -285,6 +285,14 @@ async def test_a_turn_that_was_taken_away_is_not_put_back(turns: PostgresTurns) 
     assert (await turns.get(who, accepted.turn_id)).status is TurnStatus.CANCELLED
 
 
+async def test_a_turn_that_was_put_back_lets_those_before_it_that_came_meanwhile(turns: PostgresTurns) -> None:
+    waits = await turns.accept(new(someone("acme")), 10)
+    claim = await claimed(turns)
+    other = await turns.accept(new(someone("acme")), 10)
+    await turns.put_back(claim, GRAPH, 0)
+    assert [(await claimed(turns)).turn_id for _ in range(2)] == [other.turn_id, waits.turn_id]
+
+
 async def test_a_turn_that_waits_can_be_cancelled(turns: PostgresTurns) -> None:
     who = someone()
     accepted = await turns.accept(new(who), 10)

@@ -70,28 +70,30 @@ VALUES ($1, $2, $3, $4, $5, $6, 'queued', $7, $8, $9, $10, now() + make_interval
 """
 # The first open turn of each conversation whose lease is free; in turn by tenant: whoever runs least comes first, and
 # inside one batch each tenant's first candidate stands before any tenant's second. People's turns come before background
-# tasks, which are counted by themselves, and of which no more are taken than there are slots for.
+# tasks, which are counted by themselves, and of which no more are taken than there are slots for. A turn that was put back
+# has its place by the time at which it is due again, so that it does not come before others with each try.
 _CLAIM = """
 WITH heads AS (
-    SELECT DISTINCT ON (conversation_id) id, tenant, background, created_at, lease_until, expires_at,
+    SELECT DISTINCT ON (conversation_id) id, tenant, background, lease_until, expires_at,
+           CASE WHEN wait IS NULL THEN created_at ELSE lease_until END AS since,
            coalesce(wait ->> 'service', '') AS service FROM turns
     WHERE status IN ('queued', 'running') ORDER BY conversation_id, sequence
 ), running AS (
     SELECT tenant, background, count(*) AS n FROM turns
     WHERE status = 'running' AND lease_until > now() GROUP BY tenant, background
 ), ranked AS (
-    SELECT heads.id, background, heads.created_at,
-           row_number() OVER (PARTITION BY tenant, background ORDER BY heads.created_at) + coalesce(running.n, 0) AS place
+    SELECT heads.id, background, since,
+           row_number() OVER (PARTITION BY tenant, background ORDER BY since) + coalesce(running.n, 0) AS place
     FROM heads LEFT JOIN running USING (tenant, background)
     WHERE (heads.lease_until IS NULL OR heads.lease_until < now())
       AND NOT (heads.service = ANY($5::text[]) AND heads.expires_at > now())
 ), shared AS (
-    SELECT *, row_number() OVER (PARTITION BY background ORDER BY place, created_at) AS nth FROM ranked
+    SELECT *, row_number() OVER (PARTITION BY background ORDER BY place, since) AS nth FROM ranked
 ), picked AS (
     SELECT turns.id, turns.wait FROM turns JOIN shared USING (id)
     WHERE turns.status IN ('queued', 'running') AND (turns.lease_until IS NULL OR turns.lease_until < now())
       AND (NOT shared.background OR shared.nth <= $4)
-    ORDER BY shared.background, shared.place, shared.created_at LIMIT $2
+    ORDER BY shared.background, shared.place, shared.since LIMIT $2
     FOR UPDATE OF turns SKIP LOCKED
 )
 UPDATE turns SET status = 'running', worker = $1, fence = fence + 1, attempts = attempts + 1, idle_claims = idle_claims + 1,
