@@ -135,17 +135,17 @@ class Clients:
             ready = [life for life in self._world.alive() if life.handlers is not None and life.client.is_connected]
             if ready:
                 life = self._world.loop.random.choice(ready)
-                asked = self._world.loop.create_task(_outcome(question(life)), context=life.process.context.copy())
+                asked = self._world.loop.create_task(_outcome(question, life), context=life.process.context.copy())
                 done, _ = await asyncio.wait([asked], timeout=3)
                 if done and asked.result() and self._world.loop.random.random() >= self._world.network.lost:
                     return
             await asyncio.sleep(1)
 
 
-async def _outcome(question: Awaitable[None]) -> bool:
+async def _outcome(question: Callable[[Orchestrator], Awaitable[None]], life: Orchestrator) -> bool:
     """Whether there is an answer; what is away for a while is asked again."""
     try:
-        await question
+        await question(life)
     except (Unavailable, TimedOut):
         return False
     except ServiceError:
