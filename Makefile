@@ -1,6 +1,6 @@
 # Targets with a line each: `make`. Everything runs in .venv, which `make setup` fills with what requirements.lock says.
 .DEFAULT_GOAL := help
-.PHONY: help setup model integrations dist demo up test verify test-properties test-rest test-stores kubernetes kind unit check chaos simulate faults injections bench evals docs site requirements new-service lock sbom fmt
+.PHONY: help setup model integrations dist demo up test verify test-properties test-rest test-stores kubernetes kind unit check chaos simulate faults isolation injections bench evals docs site requirements new-service lock sbom fmt
 
 UV_VERSION := 0.13.9
 BIN := .venv/bin
@@ -134,6 +134,9 @@ simulate: setup  ## The turn core on models of Postgres and NATS, under 20,000 s
 
 faults: setup  ## Each fault of the model and the stores: what the client saw; the table is committed
 	$(BIN)/python -m tests.faults
+
+isolation: setup  ## 100,000 random calls of wrong tenants, users and roles, in 25 minutes or less; the report is committed
+	$(BIN)/python -m tests.tenancy
 
 injections: setup  ## Every order in every carrier and phrase; `make verify` tries a sample of the phrases
 	PHRONESIS_INJECTIONS=all $(QUICK) tests/e2e/test_injections.py

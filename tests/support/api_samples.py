@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import wave
+from datetime import UTC, datetime
 from typing import Any
 
 import schemathesis
@@ -101,6 +102,8 @@ class World:
         """Whether a call names no server of an example, which is nowhere, and asks for nothing that only a schema takes."""
         if _is_positive(case) and isinstance(case.body, dict) and (_takes_model(case.body) or case.body.get("dimensions")):
             return False
+        if _is_positive(case) and _has_expired(case.body):
+            return False  # that a moment is still to come, no schema can tell
         if case.path == "/v1/files" and isinstance(case.body, dict) and case.body.get("purpose") == "":
             return False  # the generator's own word for a part that is one of a list
         return not (isinstance(case.body, dict) and str(case.body.get("url", "")).startswith("https://weather.example.org"))
@@ -120,6 +123,18 @@ def _is_positive(case: schemathesis.Case) -> bool:
     return case.meta is not None and case.meta.generation.mode.is_positive
 
 
+def _has_expired(value: object) -> bool:
+    match value:
+        case dict():
+            stated = value.get("expires_at", value.get("expiresAt"))
+            return (isinstance(stated, str) and stated < f"{datetime.now(UTC):%Y-%m-%dT%H:%M}") or any(
+                map(_has_expired, value.values())
+            )
+        case list():
+            return any(map(_has_expired, value))
+    return False
+
+
 def _takes_model(body: dict[str, Any]) -> bool:
     """Whether OpenAI's client asks for its own tools or for a form; or sends calls or results, whose order no schema says."""
     text = body.get("text")
@@ -127,7 +142,7 @@ def _takes_model(body: dict[str, Any]) -> bool:
     said = body.get("messages") or body.get("input") or ()
     steps = [
         one
-        for one in said
+        for one in (said if isinstance(said, list) else ())
         if isinstance(one, dict) and (one.get("tool_calls") or one.get("role") == "tool" or "call_id" in one)
     ]
     chosen = body.get("tool_choice") not in (None, "none", "auto")
@@ -177,6 +192,7 @@ def taught() -> World:
     schemathesis.openapi.format("packaged-agent", st.just("nova"))
     schemathesis.openapi.format("tool-name", st.sampled_from(_TOOLS))
     schemathesis.openapi.format("entity-tag", st.just("*"))
+    schemathesis.openapi.format("user-name", st.text(_LETTERS, min_size=1, max_size=50))
     schemathesis.openapi.format("not-blank", st.text(_LETTERS, min_size=1, max_size=50))
     # Nothing outside this machine can be reached from a test, and nothing on it may be fetched.
     schemathesis.openapi.format("public-address", st.nothing())

@@ -25,6 +25,7 @@ class Belongings:
     def __init__(self, people: Town) -> None:
         self._people = people
         self.secrets: set[str] = set()
+        self._private: set[str] = set()
         """Words and ids that nobody else may ever be told."""
         self.ids: dict[str, list[str]] = {}
         """Ids by the collection that they stand in, all of them secrets too."""
@@ -61,7 +62,9 @@ class Belongings:
         self.ids["nodes"].append(await self._node(person))
 
     async def _node(self, person: Person) -> str:
-        node = {"type": "SectorGovEntity", "id": _word(), "year": _YEAR, "level": "L1", "name": self._secret()}
+        name = _word()
+        self.secrets.add(name)  # who reads the tenant's graph may know it
+        node = {"type": "SectorGovEntity", "id": _word(), "year": _YEAR, "level": "L1", "name": name}
         answer = await person.tool("graph_upsert", {"nodes": [node]})
         assert answer.status_code == 200, answer.text
         return str(node["id"])
@@ -69,7 +72,16 @@ class Belongings:
     def _secret(self) -> str:
         word = _word()
         self.secrets.add(word)
+        self._private.add(word)
         return word
+
+    def private(self) -> Belongings:
+        """What is its users' own, and nobody else's of the same tenant: not the tenant's nodes, and not who there is."""
+        own = Belongings(self._people)
+        own.tenant, own.chief, own.user = self.tenant, self.chief, self.user
+        own.ids = {name: ids for name, ids in self.ids.items() if name != "nodes"}
+        own.secrets = self._private | {id for ids in own.ids.values() for id in ids}
+        return own
 
     async def lost(self) -> list[str]:
         """What is there no longer, or is another's now."""

@@ -25,7 +25,7 @@ class Shot:
     """One call."""
 
     face: str
-    """`http`, `mcp` or `bus`."""
+    """`http`, `sse`, `mcp` or `bus`."""
     what: str
     """The operation, as it is counted."""
     method: str = ""
@@ -70,6 +70,7 @@ class Calls:
         kinds: list[tuple[int, Callable[[], Shot]]] = [
             (30, self._thing),
             (8, self._list),
+            (6, self._watch),
             (2, self._turn),
             (3, self._key),
             (2, self._profile),
@@ -95,7 +96,6 @@ class Calls:
             ("GET", "/api/v1/turns/{}", "turns"),
             ("DELETE", "/api/v1/turns/{}", "turns"),
             ("GET", "/api/v1/turns/{}/trace", "turns"),
-            ("GET", "/api/v1/turns/{}/events", "turns"),
             ("POST", "/api/v1/turns/{}/ticket", "turns"),
             ("POST", "/api/v1/turns/{}/retry", "turns"),
             ("GET", "/api/v1/conversations/{}", "conversations"),
@@ -110,6 +110,16 @@ class Calls:
         path = template.format(id if self._random.random() < 0.85 else self._mangled(id))
         names = id if path == template.format(id) else None
         return Shot("http", f"{method} {template.format('{id}')}", method, path, headers=headers, names=names)
+
+    def _watch(self) -> Shot:
+        """The events of a turn of theirs: with a key, with a ticket that was made up, or at the console without a session."""
+        id = self._random.choice(self._theirs.ids["turns"])
+        place = self._one("/api/v1/turns/{}/events", "/api/v1/tasks/{}/events", "/console/turns/{}/events")
+        headers = {"Last-Event-ID": str(self._random.randint(0, 99))} if self._random.random() < 0.5 else {}
+        query, names = {}, id
+        if self._random.random() < 0.3:
+            query, names = {"ticket": self._one("", "x", f"{id}.{id}", "W10.W10", "eyJhbGciOiJub25lIn0.e30")}, None
+        return Shot("sse", f"GET {place.format('{id}')}", "GET", place.format(id), query=query, headers=headers, names=names)
 
     def _mangled(self, id: str) -> str:
         other = self._one("*", "%2e%2e", f"{self._theirs.tenant}.{id}", f"{self._theirs.tenant}%2F{id}")

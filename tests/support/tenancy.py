@@ -19,6 +19,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
+from phronesis_contracts import TooManyRequests
 from phronesis_contracts.catalog import TOOLS
 from tests.support import mcp
 from tests.support.belongings import Belongings
@@ -29,7 +30,10 @@ from tests.support.random_calls import Calls, Shot
 ROLE = Persona.NOOR
 """Of the system on the bus."""
 ROLES = ("noor", "maestro", "admin", "curator")
+NEIGHBOURS = ("noor", "discuss", "editor")
+"""Of other users of the first tenant."""
 AT_ONCE = 64
+_TRIES = 20
 _VARYING = re.compile(
     r'"(trace_id|created_at|began_at|ended_at|expires_at|retry_after)": ?("[^"]*"|[0-9.]+)|"id": ?"[0-9a-f-]{36}"'
 )
@@ -54,11 +58,15 @@ class Found:
     """Answers of status 500, by operation."""
     overheard: list[str] = field(default_factory=list)
     """Messages of the bus that came where none of theirs may."""
+    overreached: list[str] = field(default_factory=list)
+    """Tools that answered a caller whose rights do not open them."""
+    refused_roles: int = 0
+    """Tools that refused a caller whose rights do not open them."""
 
     @property
-    def clean(self) -> bool:
-        """Whether nothing of theirs was seen."""
-        return not (self.leaks or self.tellings or self.overheard)
+    def seen(self) -> list[str]:
+        """What should not have been seen or done."""
+        return [*self.leaks, *self.tellings, *self.overheard, *self.overreached]
 
 
 @dataclass(frozen=True)
@@ -121,19 +129,26 @@ class Listener:
 
 
 class Stranger:
-    """Somebody of another tenant who calls whatever there is.
+    """Somebody of another tenant, or of the same one, who calls whatever there is.
 
     Args:
-        people: who it calls as, one of each role.
+        people: who it calls as, with what each may act as.
         theirs: what it wants.
         listener: its system on the bus, if there is a bus.
-        mcp: whether there is MCP.
+        neighbours: other users of the first tenant, of whom each fourth call is made.
     """
 
-    def __init__(self, people: list[Person], theirs: Belongings, listener: Listener | None) -> None:
+    def __init__(
+        self,
+        people: list[tuple[Person, Persona]],
+        theirs: Belongings,
+        listener: Listener | None,
+        neighbours: list[tuple[Person, Persona]],
+    ) -> None:
         self._people = people
         self._theirs = theirs
         self._listener = listener
+        self._neighbours = neighbours
         self.found = Found()
 
     async def call(self, calls: int, seed: int, told: Callable[[Found], None] = lambda found: None) -> Found:
@@ -145,6 +160,8 @@ class Stranger:
             told: called after each thousand.
         """
         made = Calls(seed, self._theirs, self._listener.tenant if self._listener else None)
+        private = self._theirs.private()
+        of_neighbours = Calls(seed + 1, private, None)
 
         next_thousand = itertools.count(1_000, 1_000)
         due = next(next_thousand)
@@ -152,7 +169,11 @@ class Stranger:
         async def worker(number: int) -> None:
             nonlocal due
             while self.found.calls < calls:
-                await self._shoot(made.next(), self._people[number % len(self._people)])
+                if number % 4:
+                    await self._shoot(made.next(), self._theirs, *self._people[number % len(self._people)])
+                else:
+                    who = self._neighbours[number // 4 % len(self._neighbours)]
+                    await self._shoot(of_neighbours.next(), private, *who)
                 if self.found.calls >= due:
                     due = next(next_thousand)
                     told(self.found)
@@ -165,9 +186,10 @@ class Stranger:
             self.found.overheard += self._listener.heard
         return self.found
 
-    async def _shoot(self, shot: Shot, by: Person) -> None:
+    async def _shoot(self, shot: Shot, theirs: Belongings, by: Person, persona: Persona) -> None:
         answer = await self._answer(shot, by)
-        self._look(shot, answer)
+        self._look(shot, answer, theirs.secrets)
+        self._hold_to_rights(shot, answer, persona)
         if shot.names is not None and answer.status not in (429, 503, 504):
             nobodys = str(uuid4()) if "-" in shot.names else uuid4().hex[: len(shot.names)]
             control = await self._answer(shot.instead(nobodys), by)
@@ -175,15 +197,33 @@ class Stranger:
             if control.status not in (429, 503, 504) and answer.blurred(shot.names) != control.blurred(nobodys):
                 self.found.tellings.append(f"{shot.face} {shot.what}: {answer} is not {control}"[:1_000])
 
-    def _look(self, shot: Shot, answer: Answer) -> None:
+    def _hold_to_rights(self, shot: Shot, answer: Answer, persona: Persona) -> None:
+        tool = TOOLS.get(shot.what.removeprefix("tool ")) if shot.face in ("http", "mcp") else None
+        if tool is None or persona.may(tool):
+            return
+        done = answer.status < 300 and (shot.face == "http" or '"isError":false' in answer.text.replace(" ", ""))
+        if done:
+            self.found.overreached.append(f"{shot.face} {shot.what} as {persona}: {answer.text[:300]}")
+        else:
+            self.found.refused_roles += 1
+
+    def _look(self, shot: Shot, answer: Answer, secrets: set[str]) -> None:
         if answer.status == 500:
             self.found.faults[f"{shot.face} {shot.what}"] += 1
         said = shot.said
-        for secret in self._theirs.secrets:
+        for secret in secrets:
             if secret in answer.text and secret not in said:
                 self.found.leaks.append(f"{shot.face} {shot.what}: {answer.text[:300]}")
 
     async def _answer(self, shot: Shot, by: Person) -> Answer:
+        for _ in range(_TRIES):
+            answer = await self._once(shot, by)
+            if answer.status != TooManyRequests.status:
+                break
+            await asyncio.sleep(1)  # the caller's share of the rate is used up: that call was not looked at
+        return answer
+
+    async def _once(self, shot: Shot, by: Person) -> Answer:
         began = monotonic()
         match shot.face:
             case "bus":
@@ -193,7 +233,7 @@ class Stranger:
                 answer = await self._by_mcp(shot, by)
             case _:
                 answer = await self._by_http(shot, by)
-        self.found.calls += 1
+        self.found.calls += answer.status != TooManyRequests.status
         self.found.by_what[f"{shot.face} {shot.what}"] += 1
         self.found.seconds[f"{shot.face} {shot.what}"] += monotonic() - began
         self.found.by_status[f"{shot.face} {answer.status or 'unanswered'}"] += 1
@@ -221,9 +261,12 @@ def _shown(answer: httpx.Response) -> str:
 
 @contextlib.asynccontextmanager
 async def stranger(people: Town, theirs: Belongings) -> AsyncIterator[Stranger]:
-    """A stranger to what is `theirs`, with a user of each role and a system on the bus, for the length of a block."""
+    """A stranger to what is `theirs`, with a user of each role and a system on the bus, and neighbours of those whom it belongs
+    to, for the length of a block.
+    """
     first = await people.someone(role=ROLES[0])
     others = [first, *[await people.someone(first.tenant, role=role) for role in ROLES[1:]]]
+    neighbours = [await people.someone(theirs.tenant, role=role) for role in NEIGHBOURS]
     made = await people.owner.http.post(
         "/api/v1/keys/bus", json={"tenant": first.tenant, "user": first.user, **ROLE.stated, "days": 1}
     )
@@ -231,6 +274,7 @@ async def stranger(people: Town, theirs: Belongings) -> AsyncIterator[Stranger]:
     listener = Listener(made.json(), first.tenant, theirs)
     await listener.start(made.json()["servers"][0])
     try:
-        yield Stranger(others, theirs, listener)
+        them = list(zip(others, map(Persona, ROLES), strict=True))
+        yield Stranger(them, theirs, listener, list(zip(neighbours, map(Persona, NEIGHBOURS), strict=True)))
     finally:
         await listener.nats.close()

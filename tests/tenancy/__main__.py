@@ -1,9 +1,9 @@
-"""Make random calls of another tenant against a stack of its own, and write what came of them.
+"""Make random calls of wrong tenants, users and roles against a stack of its own, and write what came of them.
 
 python -m tests.tenancy                    a hundred thousand calls
 python -m tests.tenancy --calls 5000       fewer
 python -m tests.tenancy --seed 7           other ones
-python -m tests.tenancy --no-report        leave docs/generated/tenancy-report.md as it is
+python -m tests.tenancy --no-report        leave docs/generated/isolation.md as it is
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.support.production import SERVERS, prepare
 from tests.support.stack import running
 from tests.support.tenancy import AT_ONCE, Found, stranger
 
-REPORT = Path(__file__).resolve().parents[2] / "docs" / "generated" / "tenancy-report.md"
+REPORT = Path(__file__).resolve().parents[2] / "docs" / "generated" / "isolation.md"
 ENVIRONMENT = {
     "GROQ_API_KEY": "",
     "ORCHESTRATOR_MODEL_URL": "",
@@ -56,7 +56,7 @@ async def run(calls: int, seed: int) -> tuple[Found, list[str], float]:
 def report(found: Found, lost: list[str], seconds: float, seed: int) -> str:
     """The report."""
     lines = [
-        "# Random calls of another tenant",
+        "# Random calls of wrong tenants, users and roles",
         "",
         f"Written by `python -m tests.tenancy --calls {found.calls} --seed {seed}` on {datetime.now(UTC):%Y-%m-%d}.",
         "",
@@ -65,7 +65,9 @@ def report(found: Found, lost: list[str], seconds: float, seed: int) -> str:
         f"the first tenant's ids, names and words, {AT_ONCE} calls at a time. Every answer, headers included, is searched for",
         "each of the first tenant's secrets that the call itself did not contain. A call that names one foreign id is",
         "repeated with an id that is nobody's, and the two answers have to be the same. The external system subscribes to",
-        "every subject that it can name. At the end all data of the first tenant has to be unchanged.",
+        "every subject that it can name. A fourth of the calls is made by other users of the first tenant, for what is its",
+        "users' own. A tool that a caller's role and agents do not open has to refuse. At the end all data of the first",
+        "tenant has to be unchanged.",
         "",
         "| | |",
         "| --- | --- |",
@@ -74,6 +76,8 @@ def report(found: Found, lost: list[str], seconds: float, seed: int) -> str:
         f"| answers compared with the answer to an id of nobody's | {found.compared} |",
         f"| answers with a secret | {len(found.leaks)} |",
         f"| answers that distinguish a foreign id from one of nobody's | {len(found.tellings)} |",
+        f"| tools that refused a caller without the rights | {found.refused_roles} |",
+        f"| tools that answered one | {len(found.overreached)} |",
         f"| messages of the first tenant received on the bus | {len(found.overheard)} |",
         f"| things lost or changed | {len(lost)} |",
         f"| answers of status 500 | {sum(found.faults.values())} |",
@@ -86,7 +90,12 @@ def report(found: Found, lost: list[str], seconds: float, seed: int) -> str:
         "| --- | ---: | ---: |",
         *(f"| {name} | {count} | {1000 * found.seconds[name] / count:.0f} |" for name, count in sorted(found.by_what.items())),
         "",
-        *(f"- {line}" for line in [*found.leaks, *found.tellings, *found.overheard, *lost, *map(str, found.faults)][:50]),
+        *(
+            f"- {line}"
+            for line in [*found.leaks, *found.tellings, *found.overheard, *found.overreached, *lost, *map(str, found.faults)][
+                :50
+            ]
+        ),
     ]
     return "\n".join(lines).rstrip() + "\n"
 
@@ -104,7 +113,7 @@ def main() -> None:
     if not given.no_report:
         REPORT.write_text(text)
     print(text)
-    if not found.clean or lost or found.faults:
+    if found.seen or lost or found.faults:
         sys.exit("not clean")
 
 

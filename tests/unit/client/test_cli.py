@@ -212,6 +212,16 @@ def test_a_new_key_stands_alone_on_stdout(capsys: pytest.CaptureFixture[str], ga
     assert run(["keys", "create", "--tenant", "acme", "--user", "ann", "--agent", "king"]) == 3
 
 
+def test_a_key_ends_and_calls_some_tools_alone_where_that_is_asked(gateway: FakeGateway) -> None:
+    wanted = ["keys", "create", "--tenant", "acme", "--user", "ann"]
+    assert run([*wanted, "--days", "30", "--tool", "recall", "--tool", "remember"]) == 0
+    [key] = gateway.keys.values()
+    assert (key["days"], key["tools"]) == (30, ["recall", "remember"])
+    assert run([*wanted, "--for", "bus", "--tool", "recall"]) == 3
+    assert run(wanted) == 0
+    assert {"days", "tools"} & list(gateway.keys.values())[1].keys() == set()
+
+
 def test_a_role_of_the_version_before_makes_the_same_key_and_is_said_to_be_deprecated(
     capsys: pytest.CaptureFixture[str], gateway: FakeGateway
 ) -> None:

@@ -376,7 +376,13 @@ class RetentionGiven(Retention, defer_build=False):  # a body of a route: FastAP
 
 USERS, ERASURES, RETENTION = "/api/v1/users", "/api/v1/erasures", "/api/v1/retention"
 UserName = Annotated[
-    str, Path(min_length=1, max_length=200, description="The user's name, or the program's own name for the user.")
+    str,
+    Path(
+        min_length=1,
+        max_length=200,
+        description="The user's name, or the program's own name for the user: 1 to 200 printable characters.",
+        json_schema_extra={"format": "user-name"},
+    ),
 ]
 ErasureId = Annotated[str, Path(description="The erasure's id."), ID_FORM]
 

@@ -125,6 +125,11 @@ def _only_one_of(one: str, other: str) -> dict[str, Any]:
     return {"required": [one], "properties": {one: {"type": "string"}, other: {"type": "null"}}}
 
 
+def require_field(name: str) -> dict[str, Any]:
+    """The schema of a body that states a field, and not as null."""
+    return {"required": [name], "properties": {name: {"not": {"type": "null"}}}}
+
+
 class MediaGiven(Given):
     """One medium of a message: an upload by its id, or a public address to fetch."""
 

@@ -218,7 +218,7 @@ def add_routes(routes: APIRouter, authenticator: Authenticator, bus: Bus, upload
         """
         return json_response(_file(await uploads.take_file(who, request, scope_idempotency_key(who, key))))
 
-    @routes.get("/files", responses=route_responses(FileObjects))
+    @routes.get("/files", responses=route_responses(FileObjects) | refusals(404))
     async def list_files(
         who: Caller,
         purpose: Annotated[FilePurpose | None, Query(description="Those for this alone.")] = None,

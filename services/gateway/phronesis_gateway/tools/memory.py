@@ -84,7 +84,9 @@ class MemoryChange(Given):
 
     text: str | None = Field(default=None, min_length=1, max_length=20_000, description="The new text.")
     metadata: Metadata | None = Field(default=None, description="All of the new metadata.")
-    expires_at: Moment | Literal["never"] | None = Field(default=None, description="When it is to be forgotten, or `never`.")
+    expires_at: Moment | Literal["never"] | None = Field(
+        default=None, description="When it is to be forgotten, a moment still to come, or `never`."
+    )
 
 
 def memory_router(authenticator: Authenticator, bus: Bus, offers: Offers) -> APIRouter:

@@ -6,11 +6,11 @@ import re
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Header, Path, Query, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from starlette.responses import Response
 
 from phronesis_bus import Bus, ask
-from phronesis_contracts import BadRequest, Nothing
+from phronesis_contracts import WRITTEN_AS_NUMBER, BadRequest, Nothing
 from phronesis_contracts.approvals import (
     ACTION_POLICY_GET,
     ACTION_POLICY_LIST,
@@ -21,6 +21,8 @@ from phronesis_contracts.approvals import (
     GRANT_LIST,
     GRANT_REVOKE,
     MAX_NOTE,
+    MAX_SECONDS,
+    MIN_SECONDS,
     AnswerApproval,
     Approval,
     ApprovalRef,
@@ -88,10 +90,11 @@ from phronesis_contracts.orchestrator import (
     ConversationRef,
     ListConversations,
 )
+from phronesis_contracts.origins import TRUSTED
 from phronesis_contracts.tasks import STRATEGY_EFFECT, StrategyEffect
 
 from ..auth.authentication import Authenticator, Caller, IdempotencyKey, authenticated_route, scope_idempotency_key
-from ..http.requests import ProfileGiven
+from ..http.requests import ProfileGiven, require_field
 from ..http.responses import ID_FORM, PROBLEMS, json_response, refusals, route_responses
 
 ConversationId = Annotated[str, Path(description="The conversation's id."), ID_FORM]
@@ -102,10 +105,25 @@ DELETIONS, FORGETTINGS = "/api/v1/deletions", "/api/v1/forgettings"
 _CURSOR = "`next` of the page before, as it came. Good for the caller it was made for; anything else is a 400."
 
 
-class SourceGiven(ForgetSource, defer_build=False):  # a body of a route: FastAPI wants it complete
-    """A source to forget with all that came of it: a document, a conversation or an origin."""
+_SOURCES: dict[str, dict[str, JsonValue]] = {
+    "document": {"type": "string"},
+    "conversation_id": {"type": "string"},
+    "origin": {"type": "object", "properties": {"kind": {"not": {"enum": [kind.value for kind in sorted(TRUSTED)]}}}},
+}
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"document": "invoice.pdf"}]})
+
+class SourceGiven(ForgetSource, defer_build=False):  # a body of a route: FastAPI wants it complete
+    """A source to forget with all that came of it: a document, a conversation or an origin, one of the three."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"document": "invoice.pdf"}],
+            "oneOf": [
+                {"required": [name], "properties": {other: form if other == name else {"type": "null"} for other in _SOURCES}}
+                for name, form in _SOURCES.items()
+            ],
+        }
+    )
 
 
 def conversations_router(authenticator: Authenticator, bus: Bus) -> APIRouter:
@@ -160,7 +178,7 @@ def conversations_router(authenticator: Authenticator, bus: Bus) -> APIRouter:
     @routes.post(
         FORGETTINGS,
         status_code=202,
-        responses=route_responses(SourceForgetting, 202) | {200: route_responses(SourcePreview)[200]} | refusals(409),
+        responses=route_responses(SourceForgetting, 202) | {200: route_responses(SourcePreview)[200]} | refusals(404, 409),
     )
     async def forget_source(
         given: SourceGiven,
@@ -286,12 +304,16 @@ class ActionPolicyGiven(SetActionPolicy, defer_build=False):  # a body of a rout
 
     model_config = ConfigDict(extra="forbid")
 
+    replaces: Annotated[int, Field(ge=0, le=2**31 - 1), WRITTEN_AS_NUMBER]
+    approval_seconds: Annotated[float, Field(ge=MIN_SECONDS, le=MAX_SECONDS), WRITTEN_AS_NUMBER] = 7 * 24 * 3600.0
+    restores: Annotated[int, Field(ge=0, le=2**31 - 1), WRITTEN_AS_NUMBER] | None = None
+
 
 def action_policy_router(authenticator: Authenticator, bus: Bus) -> APIRouter:
     """The routes. No other face has them: no agent reads what holds it back, or changes it."""
     routes = APIRouter(route_class=authenticated_route(authenticator), responses=PROBLEMS, tags=["approvals"])
 
-    @routes.get(ACTION_POLICY, responses=route_responses(PolicyVersion))
+    @routes.get(ACTION_POLICY, responses=route_responses(PolicyVersion) | refusals(404))
     async def get_action_policy(
         who: Caller,
         version: Annotated[int | None, Query(ge=0, le=2**31 - 1, description="An earlier version; for administrators.")] = None,
@@ -332,9 +354,11 @@ STRATEGIES = "/api/v1/strategies"
 
 
 class StrategyChange(StrategyEdit, defer_build=False):  # a body of a route: FastAPI wants it complete
-    """What is to change of a strategy; what is not given stays."""
+    """What is to change of a strategy, one part at least; what is not given stays."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"anyOf": [require_field(name) for name in ("goal", "approach", "avoid", "retired")]}
+    )
 
 
 def strategies_router(authenticator: Authenticator, bus: Bus) -> APIRouter:

@@ -70,7 +70,7 @@ from ..auth.authentication import (
 )
 from ..auth.keys import READ
 from ..auth.tickets import Tickets
-from ..http.requests import AcceptedTurn, Given, MessageGiven, ReplayGiven
+from ..http.requests import AcceptedTurn, Given, MessageGiven, ReplayGiven, require_field
 from ..http.responses import ID_FORM, PROBLEMS, error_response, json_response, refusals, route_responses, turn_problem_response
 from .events import Analysed, Events, EventStream, analysis_with_turn, parse_last_event_id
 from .reports import MEDIA_TYPES, ReportFormat, chosen_format, report_response
@@ -116,7 +116,7 @@ def turns_router(authenticator: Authenticator, bus: Bus, turns: TurnService, tra
         except TurnRefused as refused:
             return turn_problem_response(refused.problem)
 
-    @routes.get(TURNS, responses=route_responses(TurnList))
+    @routes.get(TURNS, responses=route_responses(TurnList) | refusals(404))
     async def list_turns(
         who: Caller,
         conversation_id: Annotated[str | None, Query(max_length=64, description="Only turns of this conversation.")] = None,
@@ -504,6 +504,7 @@ def tasks_router(
 
 SCHEDULES = "/api/v1/schedules"
 ScheduleId = Annotated[str, Path(description="The schedule's id."), ID_FORM]
+_CHANGES = ("goal", "cron", "time_zone", "agent", "budget", "enabled")
 _AS_ANSWERED = ConfigDict(alias_generator=None)
 """Fields have the names that they have in answers."""
 _EXPRESSION = "Minute, hour, day of the month, month and day of the week, as in `0 8 * * 1`."
@@ -579,9 +580,9 @@ class ScheduleGiven(Given):
 
 
 class ScheduleChanged(Given):
-    """New values for a schedule; what is left out stays as it is."""
+    """New values for a schedule, one at least; what is left out stays as it is."""
 
-    model_config = _AS_ANSWERED
+    model_config = _AS_ANSWERED | ConfigDict(json_schema_extra={"anyOf": [require_field(name) for name in _CHANGES]})
     goal: str | None = Field(default=None, min_length=1, max_length=MAX_GOAL, pattern=r"\S")
     """What to find out or to do at each run."""
     cron: str | None = Field(
