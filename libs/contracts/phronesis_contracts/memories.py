@@ -52,8 +52,8 @@ class NewMemory(Described):
     metadata: Metadata = Field(default_factory=dict)
     """Your own values, such as `{"channel": "email"}`; a search can filter by them."""
     expires_at: Moment | None = None
-    """When it is to be forgotten, a moment still to come, with its time zone. From then on nothing finds it, and shortly after it
-    is deleted for good; without one it stays."""
+    """When it is to be forgotten, a moment still to come, with its time zone. From then on nothing finds it, and shortly after
+    it is deleted for good; without one it stays."""
 
 
 class AddMemories(Described, Kept):
