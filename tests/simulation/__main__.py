@@ -38,7 +38,8 @@ def main() -> int:
     given = parser.parse_args()
     if given.replay is not None:
         return replay(given.replay)
-    totals = Totals(" ".join([parser.prog, *sys.argv[1:]]), processes=given.processes)
+    asked = f"--seeds {given.seeds} --first {given.first} --minutes {given.minutes:g} --processes {given.processes} --report"
+    totals = Totals(f"{parser.prog} {asked}", processes=given.processes)
     began = said = time.monotonic()
     for outcome in run_seeds(given.first, given.seeds, given.processes):
         totals.add(outcome)

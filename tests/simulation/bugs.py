@@ -172,7 +172,7 @@ def _insert_freely(self: Transaction, table: str, key: Any, row: Row, unique: An
     _insert(self, table, key, row, () if table == "turns" else unique)
 
 
-@bug(100)
+@bug(400)
 def going_on_without_the_lock() -> Iterator[None]:
     """A turn that waited keeps its place where no later one is committed, without waiting for one that is being accepted."""
 
@@ -228,12 +228,16 @@ def begun_calls_not_counted() -> Iterator[None]:
 
 @bug(40)
 def idle_claims_miscounted() -> Iterator[None]:
-    """What counts as an idle claim is taken the wrong way round."""
+    """A turn that is put back for what does not answer counts as one that gets nowhere."""
 
-    def give_back(at: Transaction, id: UUID, fence: int, delay: float, less: int) -> None:
-        statements.give_back(at, id, fence, delay, 1 - less)
+    def put_back(at: Transaction, id: UUID, *more: Any) -> Row | None:
+        row = at.get("turns", id)
+        done = statements.put_back(at, id, *more)
+        if done is not None and row is not None:
+            at.update("turns", (id,), idle_claims=row["idle_claims"])
+        return done
 
-    with _statement(turns._GIVE_BACK, give_back):
+    with _statement(turns._PUT_BACK, put_back):
         yield
 
 

@@ -40,14 +40,14 @@ class Totals:
     steps: int = 0
     simulated: float = 0.0
     """Seconds of simulated time."""
-    counts: Counter[str] = field(default_factory=Counter)
+    counts: dict[str, int] = field(default_factory=dict)
     violations: list[Outcome] = field(default_factory=list)
 
     def add(self, outcome: Outcome) -> None:
         self.seeds += 1
         self.steps += outcome.steps
         self.simulated += outcome.seconds
-        self.counts.update(outcome.counts)
+        self.counts = dict(Counter(self.counts) + Counter(outcome.counts))
         if outcome.violation:
             self.violations.append(outcome)
 
@@ -58,8 +58,8 @@ class Totals:
         return f"{self.seeds} seeds in {self.seconds:.0f} s, {rate:.1f} a second by {self.processes} processes: {found}"
 
 
-def _table(head: str, rows: dict[str, str], counts: Counter[str]) -> list[str]:
-    return [f"| {head} | |", "|---|--:|", *(f"| {what} | {counts[name]:,} |" for name, what in rows.items()), ""]
+def _table(head: str, rows: dict[str, str], counts: dict[str, int]) -> list[str]:
+    return [f"| {head} | |", "|---|--:|", *(f"| {what} | {counts.get(name, 0):,} |" for name, what in rows.items()), ""]
 
 
 def write_report(path: Path, totals: Totals) -> None:

@@ -74,7 +74,7 @@ class TrustingVerifier:
     def __init__(self) -> None:
         self._known: dict[str, Principal] = {}
 
-    def principal(self, token: str, *, at: float | None = None) -> Principal:
+    def principal(self, token: str, *, at: float | None = None, request: str | None = None) -> Principal:
         found = self._known.get(token)
         if found is None:
             found = self._known[token] = Principal.model_validate_json(token)

@@ -144,6 +144,12 @@ def insert_turn(
 # Claiming.
 
 
+def _since(row: Row) -> datetime:
+    """The time by which an open turn has its place among those of its tenant."""
+    since: datetime = row["created_at"] if row["wait"] is None else row["lease_until"]
+    return since
+
+
 def look_for_claims(
     at: Transaction, worker: str, limit: int, lease: float, tasks: int, away: list[str]
 ) -> list[tuple[Any, ...]]:
@@ -165,14 +171,14 @@ def look_for_claims(
             free[row["tenant"], row["background"]].append(row)
     shared: list[tuple[bool, int, datetime, UUID]] = []
     for of, rows in free.items():
-        rows.sort(key=lambda row: row["created_at"])
-        shared += [(of[1], number + running[of], row["created_at"], row["id"]) for number, row in enumerate(rows, 1)]
+        rows.sort(key=_since)
+        shared += [(of[1], number + running[of], _since(row), row["id"]) for number, row in enumerate(rows, 1)]
     shared.sort(key=lambda found: found[:3])
     people = [found for found in shared if not found[0]]
     return people + [found for found in shared if found[0]][:tasks]
 
 
-@statement(turns._CLAIM, "13667f", look=look_for_claims)
+@statement(turns._CLAIM, "62735d", look=look_for_claims)
 def claim(
     at: Transaction, seen: list[tuple[Any, ...]], worker: str, limit: int, lease: float, tasks: int, away: list[str]
 ) -> list[Row]:
