@@ -125,9 +125,10 @@ def _only_one_of(one: str, other: str) -> dict[str, Any]:
     return {"required": [one], "properties": {one: {"type": "string"}, other: {"type": "null"}}}
 
 
-def require_field(name: str) -> dict[str, Any]:
-    """The schema of a body that states a field, and not as null."""
-    return {"required": [name], "properties": {name: {"not": {"type": "null"}}}}
+def require_field(name: str, format: str | None = None) -> dict[str, Any]:
+    """The schema of a body that states a field, and not as null. `format`: of the text in it."""
+    form = {"type": "string", "format": format} if format else {"not": {"type": "null"}}
+    return {"required": [name], "properties": {name: form}}
 
 
 class MediaGiven(Given):

@@ -504,7 +504,7 @@ def tasks_router(
 
 SCHEDULES = "/api/v1/schedules"
 ScheduleId = Annotated[str, Path(description="The schedule's id."), ID_FORM]
-_CHANGES = ("goal", "cron", "time_zone", "agent", "budget", "enabled")
+_CHANGES = {"goal": None, "cron": "cron", "time_zone": "time-zone", "agent": "agent", "budget": None, "enabled": None}
 _AS_ANSWERED = ConfigDict(alias_generator=None)
 """Fields have the names that they have in answers."""
 _EXPRESSION = "Minute, hour, day of the month, month and day of the week, as in `0 8 * * 1`."
@@ -582,7 +582,7 @@ class ScheduleGiven(Given):
 class ScheduleChanged(Given):
     """New values for a schedule, one at least; what is left out stays as it is."""
 
-    model_config = _AS_ANSWERED | ConfigDict(json_schema_extra={"anyOf": [require_field(name) for name in _CHANGES]})
+    model_config = _AS_ANSWERED | ConfigDict(json_schema_extra={"anyOf": [require_field(*each) for each in _CHANGES.items()]})
     goal: str | None = Field(default=None, min_length=1, max_length=MAX_GOAL, pattern=r"\S")
     """What to find out or to do at each run."""
     cron: str | None = Field(
