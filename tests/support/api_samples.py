@@ -198,6 +198,7 @@ def taught() -> World:
     schemathesis.openapi.format("packaged-agent", st.just("nova"))
     schemathesis.openapi.format("tool-name", st.sampled_from(_TOOLS))
     schemathesis.openapi.format("entity-tag", st.just("*"))
+    schemathesis.openapi.format("host-below", st.sampled_from(["example.org", "*.example.org"]))
     schemathesis.openapi.format("user-name", st.text(_LETTERS, min_size=1, max_size=50))
     schemathesis.openapi.format("not-blank", st.text(_LETTERS, min_size=1, max_size=50))
     # Nothing outside this machine can be reached from a test, and nothing on it may be fetched.

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
-from .messages import Message, Nothing, Rpc
+from .messages import WRITTEN_AS_NUMBER, Message, Nothing, Rpc
 from .origins import OriginKind
 
 
@@ -175,7 +175,7 @@ class ErasureList(Message):
     """The erasures, the newest first."""
 
 
-Days = Annotated[int | None, Field(ge=1, le=36_500, strict=True)]
+Days = Annotated[int, Field(ge=1, le=36_500), WRITTEN_AS_NUMBER] | None
 
 
 class Retention(Message):

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
-from pydantic import Field
+from pydantic import Field, StrictBool
 from starlette.responses import Response
 
 from phronesis_bus import Bus
@@ -65,7 +65,7 @@ class RollbackGiven(Given):
     version: int | None = Field(default=None, ge=1, le=2**31 - 1)
     """Number of the version to make active; the one before the active one where it is left out, of a deleted agent its
     newest."""
-    dry_run: bool = False
+    dry_run: StrictBool = False
     """Whether to say what would change, and change nothing."""
 
 

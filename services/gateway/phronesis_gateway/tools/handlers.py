@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Body, Path, Query
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool
 from starlette.responses import Response
 
 from phronesis_bus import Bus
@@ -140,7 +140,7 @@ class ServerAdded(AddServer, defer_build=False):  # a body of a route: FastAPI w
 class ServerSwitched(Given):
     """Whether a server's tools may be called."""
 
-    enabled: bool
+    enabled: StrictBool
     """True for its tools to be called, false for none of them."""
 
 

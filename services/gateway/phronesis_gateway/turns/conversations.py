@@ -20,6 +20,7 @@ from phronesis_contracts.approvals import (
     APPROVAL_LIST,
     GRANT_LIST,
     GRANT_REVOKE,
+    MAX_HOSTS,
     MAX_NOTE,
     MAX_SECONDS,
     MIN_SECONDS,
@@ -299,14 +300,22 @@ def approvals_router(authenticator: Authenticator, bus: Bus) -> APIRouter:
     return routes
 
 
+_EFFECTIVE: JsonValue = {"properties": {"effect": {"not": {"const": "read"}}}}
+_WHOLE: dict[str, JsonValue] = {"properties": {"restores": {"type": "null"}, "rules": {"items": _EFFECTIVE}}}
+_RESTORED: dict[str, JsonValue] = {"properties": {"rules": {"maxItems": 0}, "egress": {"maxItems": 0}}}
+
+
 class ActionPolicyGiven(SetActionPolicy, defer_build=False):  # a body of a route: FastAPI wants it complete
     """A policy of actions, whole."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"anyOf": [_WHOLE, _RESTORED]})
 
     replaces: Annotated[int, Field(ge=0, le=2**31 - 1), WRITTEN_AS_NUMBER]
     approval_seconds: Annotated[float, Field(ge=MIN_SECONDS, le=MAX_SECONDS), WRITTEN_AS_NUMBER] = 7 * 24 * 3600.0
     restores: Annotated[int, Field(ge=0, le=2**31 - 1), WRITTEN_AS_NUMBER] | None = None
+    egress: tuple[Annotated[str, Field(json_schema_extra={"format": "host-below"})], ...] = Field(
+        default=(), max_length=MAX_HOSTS
+    )
 
 
 def action_policy_router(authenticator: Authenticator, bus: Bus) -> APIRouter:
@@ -325,7 +334,7 @@ def action_policy_router(authenticator: Authenticator, bus: Bus) -> APIRouter:
         """
         return json_response(await ask(bus, who, ACTION_POLICY_GET, GetActionPolicy(version=version)))
 
-    @routes.put(ACTION_POLICY, responses=route_responses(PolicyVersion))
+    @routes.put(ACTION_POLICY, responses=route_responses(PolicyVersion) | refusals(404))
     async def set_action_policy(given: ActionPolicyGiven, who: Caller, key: IdempotencyKey) -> Response:
         """Set the policy of actions.
 

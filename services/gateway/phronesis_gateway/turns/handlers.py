@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal, Self
 
 from fastapi import APIRouter, Header, Path, Query, Request, Security
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, field_validator, model_validator
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -369,7 +369,7 @@ class TaskGiven(Given):
     """The agent whose tools and texts are used."""
     budget: TaskBudget = TaskBudget()
     """What the task may use."""
-    dry_run: bool = Field(default=False, alias="dry_run")
+    dry_run: StrictBool = Field(default=False, alias="dry_run")
     """Whether it ends with its plan: nothing is done, saved or learnt; model calls are paid for."""
 
 
@@ -383,7 +383,7 @@ class TaskAnswerGiven(Given):
 class OutcomeGiven(Given):
     """What you say of a task's result."""
 
-    accepted: bool
+    accepted: StrictBool
     """Whether the result is what was asked for."""
     comment: str = Field(default="", max_length=MAX_COMMENT)
     """Why, up to 1,000 characters."""
@@ -569,7 +569,7 @@ class ScheduleGiven(Given):
     """The agent whose tools and texts are used."""
     budget: TaskBudget = TaskBudget()
     """What each run may use."""
-    enabled: bool = True
+    enabled: StrictBool = True
     """Whether it starts runs."""
 
     @model_validator(mode="after")
@@ -585,16 +585,16 @@ class ScheduleChanged(Given):
     model_config = _AS_ANSWERED | ConfigDict(json_schema_extra={"anyOf": [require_field(*each) for each in _CHANGES.items()]})
     goal: str | None = Field(default=None, min_length=1, max_length=MAX_GOAL, pattern=r"\S")
     """What to find out or to do at each run."""
-    cron: str | None = Field(
-        default=None, min_length=9, max_length=200, description=_EXPRESSION, json_schema_extra={"format": "cron"}
+    cron: Annotated[str, Field(min_length=9, max_length=200, json_schema_extra={"format": "cron"})] | None = Field(
+        default=None, description=_EXPRESSION
     )
-    time_zone: str | None = Field(default=None, min_length=1, max_length=64, json_schema_extra={"format": "time-zone"})
+    time_zone: Annotated[str, Field(min_length=1, max_length=64, json_schema_extra={"format": "time-zone"})] | None = None
     """The IANA name of the time zone that the expression is meant in."""
-    agent: str | None = Field(default=None, min_length=1, max_length=64, json_schema_extra={"format": "agent"})
+    agent: Annotated[str, Field(min_length=1, max_length=64, json_schema_extra={"format": "agent"})] | None = None
     """The agent whose tools and texts are used."""
     budget: TaskBudget | None = None
     """What each run may use."""
-    enabled: bool | None = None
+    enabled: StrictBool | None = None
     """`false` pauses it, `true` resumes it with the rights of the key that asks."""
 
 
