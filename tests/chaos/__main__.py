@@ -52,7 +52,7 @@ async def _weather(given: argparse.Namespace, kills: int, report_to: Path) -> in
     with tempfile.TemporaryDirectory(prefix="phronesis-outages-") as folder:
         events = planned(kills, given.outages, given.seed)
         result = await weather(Path(folder) / "data", *events, given.turns, given.seconds, given.seed, minutes=given.minutes)
-    text = weather_report(result, given.seed, given.seconds)
+    text = weather_report(result, given.seed, given.seconds, given.turns, sum(map(len, events)))
     print(text)
     report_to.write_text(text)
     return 0 if result.kept else 1

@@ -208,8 +208,16 @@ def planned(kills: int, outages: int, seed: int) -> tuple[list[str], list[str]]:
     return [name for name in STORES_OF_STACK for _ in range(outages)], victims[:kills]
 
 
-def weather_report(of: Weathered, seed: int, away: float) -> str:
-    """What was done, and what was found, as Markdown."""
+def weather_report(of: Weathered, seed: int, away: float, planned_turns: int, events: int) -> str:
+    """What was done, and what was found, as Markdown.
+
+    Args:
+        away: seconds of an outage.
+        planned_turns: turns that were to be handed in.
+        events: outages and kills that were to be made.
+    """
+    made = of.outages.total() + of.kills.total()
+    short = "" if made == events else f" Its time ended it early: {planned_turns} turns and {events} events were planned."
     found = of.found
     share = 100 * found.ended_with_reply / max(1, found.accepted)
     rows: list[tuple[str, object]] = [
@@ -232,7 +240,8 @@ def weather_report(of: Weathered, seed: int, away: float) -> str:
         "# Outages report",
         "",
         f"Made by `python -m tests.chaos --weather` on the {STORES} stores (seed {seed}): turns to six agents at a steady",
-        f"pace, answered by rules, while processes are killed with -9 and stores stay away for {away:.0f} s each time.",
+        f"pace, answered by rules, while processes are killed with -9 ({of.kills.total()} times) and stores stay away for",
+        f"{away:.0f} s each time ({of.outages.total()} outages).{short}",
         "",
         "| what | figure |",
         "|---|---|",
