@@ -119,7 +119,7 @@ class SourceGiven(ForgetSource, defer_build=False):  # a body of a route: FastAP
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [{"document": "invoice.pdf"}],
-            "oneOf": [
+            "anyOf": [
                 {"required": [name], "properties": {other: form if other == name else {"type": "null"} for other in _SOURCES}}
                 for name, form in _SOURCES.items()
             ],
