@@ -88,8 +88,9 @@ def any_question(number: int, dice: random.Random, agents: Sequence[str]) -> Wis
 class Weather:
     """Turns at a steady pace, with outages and kills among them."""
 
-    def __init__(self, stack: ChaosStack, traffic: Traffic, seed: int, agents: Sequence[str]) -> None:
+    def __init__(self, stack: ChaosStack, traffic: Traffic, seed: int, agents: Sequence[str], early: float) -> None:
         self._stack, self._traffic, self._dice, self._agents = stack, traffic, random.Random(seed), agents
+        self._early = early
         self._number = 0
         self._waiting: list[asyncio.Task[tuple[Sent, float]]] = []
         self.result = Weathered()
@@ -113,10 +114,11 @@ class Weather:
             await asyncio.sleep(seconds / max(1, turns))
 
     async def outage(self, name: str, seconds: float, turns: int) -> None:
-        """Take a store away, with turns from a second before it goes to the end of its absence."""
-        await self.steadily(max(1, turns // 4), 1.0)
+        """Take a store away, with turns from a second before it goes, where there are some, to the end of its absence."""
+        early = round(turns * self._early)
+        await self.steadily(early, 1.0)
         async with gone(self._stack, name, seconds):
-            await self.steadily(turns - turns // 4, seconds * 0.9)
+            await self.steadily(turns - early, seconds * 0.9)
         self.result.outages[name] += 1
         assert await self._traffic.ready(_READY), f"the stack did not become ready after {name} was away"
 
@@ -158,6 +160,7 @@ async def weather(
     seed: int,
     agents: Sequence[str] = AGENTS,
     minutes: float | None = None,
+    early: float = 0.25,
 ) -> Weathered:
     """Start a stack in `folder`, take stores away and kill processes in an order that the seed decides.
 
@@ -168,6 +171,8 @@ async def weather(
         away: seconds of an outage.
         agents: whom the turns are said to.
         minutes: after which nothing more is begun; the result says what was.
+        early: share of an outage's turns that are handed in before it. An agent that has read the words of an empty graph needs
+            nothing more of it until the graph changes.
     """
     start = monotonic()
     stack = ChaosStack(folder, BY_RULES)
@@ -175,7 +180,7 @@ async def weather(
     traffic = Traffic(stack.url, stack.key)
     try:
         assert await traffic.ready(_READY), "the stack did not become ready"
-        weathering, dice = Weather(stack, traffic, seed, agents), random.Random(seed)
+        weathering, dice = Weather(stack, traffic, seed, agents, early), random.Random(seed)
         events = [("outage", name) for name in outages] + [("kill", name) for name in kills]
         dice.shuffle(events)
         for at, (what, name) in enumerate(events):

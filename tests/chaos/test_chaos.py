@@ -30,10 +30,11 @@ async def test_two_kills_lose_no_accepted_turn_and_double_nothing(tmp_path: Path
     assert outcome.found.kept, outcome.found
 
 
+@pytest.mark.verify
 @pytest.mark.timeout(300)
 async def test_turns_that_meet_a_graph_which_is_away_are_completed_when_it_is_back(tmp_path: Path) -> None:
     """They ask an analyst, who answers from the twin alone: some of them had to wait for it."""
-    result = await weather(tmp_path / "data", [GRAPH], [], turns=8, away=8, seed=5, agents=("noor",))
+    result = await weather(tmp_path / "data", [GRAPH], [], turns=8, away=8, seed=5, agents=("noor",), early=0.0)
     assert (result.outages[GRAPH], result.found.accepted) == (1, 8)
     assert result.retried > 0
     assert result.kept, result

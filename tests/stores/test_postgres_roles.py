@@ -31,6 +31,8 @@ OF_NO_TENANT = {
 """Tables that the policies leave out, each with the reason."""
 ONCE_FOR_ALL = {
     "gateway.keys_hash_key": "the hash of a secret of 256 bits",
+    "gateway.sessions_pkey": "the hash of a random id",
+    "gateway.used_tickets_pkey": "the hash of a signed ticket",
     "orchestrator.audit_news_id_key": "the id of news: tenant, service and row",
     "orchestrator.deletions_conversation_id_key": "a row of another tenant's conversation is refused before",
     "gateway.erasures_pkey": "an id, random",
