@@ -114,12 +114,15 @@ def renewal_of_anybodys_lease() -> Iterator[None]:
 
 @bug(300)
 def giving_back_anybodys_claim() -> Iterator[None]:
-    """A claim is given back by the turn's id alone."""
+    """A claim is given back, or put back to wait, by the turn's id alone."""
 
     def give_back(at: Transaction, id: UUID, fence: int, *more: Any) -> None:
         statements.give_back(at, id, _fence(at, id, fence), *more)
 
-    with _statement(turns._GIVE_BACK, give_back):
+    def put_back(at: Transaction, id: UUID, fence: int, *more: Any) -> Any:
+        return statements.put_back(at, id, _fence(at, id, fence), *more)
+
+    with _statement(turns._GIVE_BACK, give_back), _statement(turns._PUT_BACK, put_back):
         yield
 
 
