@@ -6,6 +6,7 @@ tasks go on that have waited for a date, or in vain for an answer.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -96,6 +97,8 @@ _CHECKED, _CHECKED_DAYS = 600, 2_200
 """Times ahead, and days, for which it is checked that runs are far enough apart: every month of a leap cycle is among them."""
 _NAMED, _LOOKED_AT = 10, 25
 """Nodes of one change that a goal names at most, and those that are read to find them."""
+_TOLD_AGAIN = 20
+"""Times that an event is told to a schedule of a tenant that has no room for a run: about a quarter of an hour."""
 _FOLLOWED = 4
 """News that are looked at side by side."""
 
@@ -164,33 +167,39 @@ SELECT schedules.*, clock_timestamp() AS now,
 FROM schedules WHERE enabled AND next_at <= now() AND coalesce(not_before <= now(), true)
 ORDER BY next_at LIMIT 1 FOR UPDATE OF schedules SKIP LOCKED
 """
-# What its owner was let in with last: by the same key, or as the same user of a provider or a program. A run of another
-# schedule is none of it: that one may stand for rights of before. Nor is an erased one, which says nothing any more.
-_RIGHTS = """
-SELECT principal, created_at FROM turns
-WHERE tenant = $1 AND user_id = $2 AND key_id IS NOT DISTINCT FROM $3 AND created_at > $4 AND NOT erased
-    AND request -> 'task' -> 'schedule' ->> 'schedule_id' IS NULL ORDER BY created_at DESC LIMIT 1
-"""
+
+
+def _last_let_in(tenant: str, user: str, key: str, since: str) -> str:
+    """SQL for what an owner was let in with last: by the same key, or as the same user of a provider or a program.
+
+    A run of another schedule is none of it: that one may stand for rights of before. Nor is an erased one, which says nothing
+    any more.
+    """
+    return f"""
+    SELECT turns.principal, turns.created_at FROM turns
+    WHERE turns.tenant = {tenant} AND turns.user_id = {user} AND turns.key_id IS NOT DISTINCT FROM {key}
+      AND turns.created_at > {since} AND NOT turns.erased AND turns.request -> 'task' -> 'schedule' ->> 'schedule_id' IS NULL
+    ORDER BY turns.created_at DESC LIMIT 1
+    """  # noqa: S608
+
+
+_RIGHTS = _last_let_in("$1", "$2", "$3", "$4")
 _STARTED = """
 UPDATE schedules SET runs = runs + 1, last_turn = $2, last_due = $3, next_at = $4, not_before = NULL, principal = $5,
     rights_at = $6
 WHERE id = $1
 """
 # Those that an event may start, with what their owners were let in with last; none of whoever's task caused the event.
-_ON_EVENT = """
+_ON_EVENT = f"""
 SELECT schedules.id, on_event, coalesce(seen.principal, schedules.principal) AS principal FROM schedules LEFT JOIN LATERAL (
-    SELECT turns.principal FROM turns
-    WHERE turns.tenant = schedules.tenant AND turns.user_id = schedules.user_id
-      AND turns.key_id IS NOT DISTINCT FROM schedules.key_id AND turns.created_at > schedules.rights_at
-      AND NOT turns.erased AND turns.request -> 'task' -> 'schedule' ->> 'schedule_id' IS NULL
-    ORDER BY turns.created_at DESC LIMIT 1
+    {_last_let_in("schedules.tenant", "schedules.user_id", "schedules.key_id", "schedules.rights_at")}
 ) AS seen ON true
 WHERE schedules.tenant = $1 AND schedules.enabled AND on_event ->> 'event' = $2 AND ($3::text IS NULL OR schedules.user_id = $3)
   AND NOT EXISTS (
     SELECT FROM turns WHERE turns.id = $4 AND turns.tenant = $1 AND turns.background AND turns.user_id = schedules.user_id
   )
 ORDER BY schedules.created_at, schedules.id
-"""
+"""  # noqa: S608
 _HELD = """
 SELECT schedules.*, clock_timestamp() AS now,
        EXISTS (SELECT FROM revoked_keys WHERE revoked_keys.key_id = schedules.key_id) AS key_revoked
@@ -205,7 +214,7 @@ SELECT count(*) FROM trigger_events WHERE schedule_id = $1 AND started AND at > 
 _NOTED = "UPDATE trigger_events SET started = true WHERE schedule_id = $1 AND event_id = $2"
 # News is repeated within minutes, or once a service is back.
 _FORGET_TOLD = "DELETE FROM trigger_events WHERE schedule_id = $1 AND at < now() - interval '30 days'"
-_TOO_MANY = "UPDATE schedules SET skipped = skipped + 1 WHERE id = $1"
+_LEFT_OUT = "UPDATE schedules SET skipped = skipped + 1 WHERE id = $1"
 _SKIPPED = "UPDATE schedules SET skipped = skipped + 1, next_at = $2, not_before = NULL WHERE id = $1"
 _PAUSE = "UPDATE schedules SET enabled = false, paused = $2, next_at = NULL WHERE id = $1"
 _POSTPONE = "UPDATE schedules SET not_before = now() + make_interval(secs => $2) WHERE id = $1"
@@ -351,7 +360,7 @@ class PostgresSchedules:
             if not await connection.fetchval(_TOLD, news.tenant, id, news.id):
                 return False
             if await connection.fetchval(_OF_THE_HOUR, id) >= MAX_RUNS_AN_HOUR:
-                await connection.execute(_TOO_MANY, id)
+                await connection.execute(_LEFT_OUT, id)
                 log.warning("schedule %s has had its %d runs of the hour: an event is left out", id, MAX_RUNS_AN_HOUR)
                 return False
             run = ScheduledRun(schedule_id=str(id), due=row["now"], event=event)
@@ -361,6 +370,13 @@ class PostgresSchedules:
             await connection.execute(_NOTED, id, news.id)
             await connection.execute(_FORGET_TOLD, id)
         return True
+
+    async def leave_out(self, news: News, id: UUID) -> None:
+        """Count an event that a schedule is not run for; told again, it is not either."""
+        async with self._database.transaction(news.tenant) as connection:
+            if await connection.fetchval(_TOLD, news.tenant, id, news.id):
+                await connection.execute(_LEFT_OUT, id)
+                log.warning("there is no room for a run of schedule %s: an event is left out", id)
 
 
 @dataclass(frozen=True)
@@ -569,10 +585,14 @@ class TriggerHandlers:
         nodes = [node for node in change.nodes if node.operation is not Operation.DELETE]
         if not nodes:
             return
+        kept: dict[str, dict[str, ConstitutionNode | None]] = {}  # by rights, so that each node is read once for all of them
 
         async def read(one: Triggered) -> StartingEvent | None:
             fitting = [node for node in nodes if fits_news(one.on, node)]
-            return await self._read(one, fitting) if fitting else None
+            if not fitting:
+                return None
+            rights = f"{one.who.rights} {' '.join(sorted(one.who.scopes))}"
+            return await self._read(one, fitting, kept.setdefault(rights, {}))
 
         await self._start_all(news, await self._schedules.triggers(news.tenant, "node_changed", None, turn_at_hand.get()), read)
 
@@ -606,6 +626,11 @@ class TriggerHandlers:
                 event = await read(one)
                 if event is not None and await self._schedules.start_on(news, one.id, event, self._expiry, self._open_turns):
                     self._started()
+            except Busy as error:
+                if news.deliveries < _TOLD_AGAIN:
+                    again = error
+                else:  # it may not hold up the news of other tenants for as long as there is no room
+                    await self._schedules.leave_out(news, one.id)
             except (Unavailable, TimedOut) as error:
                 again = error
             except Exception:
@@ -613,10 +638,18 @@ class TriggerHandlers:
         if again is not None:
             raise again
 
-    async def _read(self, one: Triggered, fitting: Sequence[NodeNews]) -> StartingEvent | None:
-        """The event as the schedule's owner may know it; `None` where there is nothing in it for them."""
-        looked_at = [await self._node(one.who, news.id) for news in fitting[:_LOOKED_AT]]
-        found = [node for node in looked_at if node is not None and has_value(one.on, node)]
+    async def _read(
+        self, one: Triggered, fitting: Sequence[NodeNews], kept: dict[str, ConstitutionNode | None]
+    ) -> StartingEvent | None:
+        """The event as the schedule's owner may know it; `None` where there is nothing in it for them.
+
+        Args:
+            kept: nodes of the event as somebody of the same rights read them, to which this adds.
+        """
+        ids = list(dict.fromkeys(news.id for news in fitting[:_LOOKED_AT]))
+        unread = [id for id in ids if id not in kept]
+        kept.update(zip(unread, await asyncio.gather(*(self._node(one.who, id) for id in unread)), strict=True))
+        found = [node for id in ids if (node := kept[id]) is not None and has_value(one.on, node)]
         if not found:
             return None
         types = {node.type for node in found}
@@ -661,8 +694,14 @@ def check_trigger(who: Principal, on: Trigger, goal: str) -> None:
         raise Forbidden("whoever is told of changed nodes has to have the right to read them")
 
 
+_MOST_PLACES = 3
+"""Times that a goal may name what an event tells: up to `_NAMED` ids stand in each place."""
+
+
 def check_places(event: str, goal: str) -> None:
-    """Raises `BadRequest`: the goal has a place for what the event does not tell."""
+    """Raises `BadRequest`: the goal has a place for what the event does not tell, or too many for what it does."""
+    if goal.count(PLACEHOLDERS[event]) > _MOST_PLACES:
+        raise BadRequest(f"{PLACEHOLDERS[event]} may stand in a goal {_MOST_PLACES} times", field="goal")
     for other, place in PLACEHOLDERS.items():
         if other != event and place in goal:
             raise BadRequest(f"{place} stands for nothing where the event is {event}", field="goal")

@@ -12,7 +12,7 @@ import pytest
 
 from phronesis_bus import News
 from phronesis_bus.tracing import turn as turn_at_hand
-from phronesis_contracts import BadRequest, Forbidden, Internal, Label, NotFound, OriginKind, Principal, Unavailable
+from phronesis_contracts import BadRequest, Busy, Forbidden, Internal, Label, NotFound, OriginKind, Principal, Unavailable
 from phronesis_contracts.catalog import TOOLS
 from phronesis_contracts.constitution.lists import GET_NODE, ConstitutionNodeFound, GetConstitutionNode
 from phronesis_contracts.constitution.registry import Layer
@@ -74,6 +74,7 @@ class Started(PostgresSchedules):
         self.there, self.fails = there, fails or {}
         self.asked: list[tuple[str, str, str | None, str | None]] = []
         self.started: list[tuple[str, UUID, StartingEvent]] = []
+        self.left_out: list[UUID] = []
 
     async def triggers(self, tenant: str, event: str, user: str | None, turn: str | None) -> tuple[Triggered, ...]:
         self.asked.append((tenant, event, user, turn))
@@ -85,6 +86,9 @@ class Started(PostgresSchedules):
         self.started.append((news.id, id, event))
         return True
 
+    async def leave_out(self, news: News, id: UUID) -> None:
+        self.left_out.append(id)
+
 
 @dataclass
 class Following:
@@ -93,6 +97,7 @@ class Following:
     schedules: Started
     nodes: dict[str, Any] = field(default_factory=dict)
     woken: int = 0
+    reads: list[str] = field(default_factory=list)
 
     async def hear(self, *nodes: NodeNews) -> Sequence[tuple[str, UUID, StartingEvent]]:
         await self.handlers.on_constitution_changed(NEWS, ConstitutionChanged(nodes=nodes, actor="cy"))
@@ -107,6 +112,7 @@ class Following:
         self.woken += 1
 
     def _read(self, request: GetConstitutionNode) -> Any:
+        self.reads.append(request.id)
         found = self.nodes.get(request.id, NotFound("no such node"))
         return found if isinstance(found, Exception) else ConstitutionNodeFound(node=found)
 
@@ -171,6 +177,7 @@ def test_a_trigger_whose_parts_do_not_fit_is_refused(wrong: dict[str, str]) -> N
         (Trigger(event="node_changed"), "Look at {file}", "goal"),
         (Trigger(event="node_changed", property="a\x00"), "Look", "on.property"),
         (Trigger(event="node_changed", property="a", value="\x00"), "Look", "on.value"),
+        (Trigger(event="node_changed"), "Look at {node}, {node}, {node} and {node}", "goal"),
     ],
 )
 def test_a_type_that_there_is_not_and_a_place_that_nothing_fills_are_refused(on: Trigger, goal: str, field: str) -> None:
@@ -228,6 +235,23 @@ async def test_where_a_store_is_away_the_others_are_started_and_the_news_is_told
     with pytest.raises(Unavailable):
         await following.hear(changed("a"))
     assert [id for _, id, _ in following.schedules.started] == [good.id]
+
+
+async def test_a_tenant_without_room_holds_up_the_news_of_others_for_some_minutes_and_no_longer() -> None:
+    one = triggered()
+    following = Following(Started(one, fails={one.id: Busy("too many are open")}), {"a": node("a")})
+    change = ConstitutionChanged(nodes=(changed("a"),), actor="cy")
+    with pytest.raises(Busy):
+        await following.handlers.on_constitution_changed(News("acme", "news-1", 19), change)
+    assert following.schedules.left_out == []
+    await following.handlers.on_constitution_changed(News("acme", "news-1", 20), change)
+    assert following.schedules.left_out == [one.id]
+
+
+async def test_a_node_is_read_once_for_all_who_have_the_same_rights() -> None:
+    following = Following(Started(triggered(), triggered(), triggered(who=OUTSIDER)), {"a": node("a")})
+    assert len(await following.hear(changed("a"), changed("a"))) == 2
+    assert following.reads == ["a"]
 
 
 async def test_the_turn_that_made_a_change_is_told_to_whoever_finds_the_schedules() -> None:
