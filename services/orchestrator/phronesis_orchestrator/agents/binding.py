@@ -74,6 +74,8 @@ class Origins:
         """Ids that an event put into a goal, with what stands for each in its owner's words."""
         self._chosen: dict[str, list[Mapping[str, Any]]] = {}
         """Arguments of the calls that rules make for each thing of a set which the user's words describe, by their tool."""
+        self._doubted: set[str] = set()
+        """Tools whose calls a person decides on, whatever the user says meanwhile."""
         self._unread: list[tuple[str, Any]] = []
         self._names: dict[str, tuple[str, ...]] = {}
         self._private: dict[str, set[str]] = {}
@@ -116,6 +118,7 @@ class Origins:
     def doubt(self, tool: str) -> None:
         """Note that calls of a tool go through a set that what was read may have chosen: a person decides on each of them."""
         self._chosen.pop(tool, None)
+        self._doubted.add(tool)
         self.wishes[tool] = ()
 
     def read(self, labels: Iterable[Label], *values: Any) -> None:
@@ -148,7 +151,7 @@ class Origins:
 
     def draws(self, tool: Tool[Any, Any], arguments: Mapping[str, Any]) -> bool:
         """Whether each argument of a call is drawn from the user's words or from the untainted planner's call of the tool."""
-        if not self.wishes.get(tool.name):
+        if tool.name in self._doubted or not self.wishes.get(tool.name):
             return False
         self._take_in()
         own = self._with_placeholders(arguments)
@@ -161,7 +164,7 @@ class Origins:
         is chosen so, and no address that the user did not say.
         """
         calls = self._chosen.get(tool.name)
-        if not calls or not self.wishes.get(tool.name) or effect_of(tool) is not Effect.WRITE:
+        if tool.name in self._doubted or not calls or not self.wishes.get(tool.name) or effect_of(tool) is not Effect.WRITE:
             return False
         if any(label.kind is not OriginKind.TOOL for label in self.untrusted):
             return False

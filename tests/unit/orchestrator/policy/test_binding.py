@@ -69,6 +69,17 @@ def test_what_the_user_says_meanwhile_is_read_by_a_planner_and_no_more_by_rules(
     assert not origins.chose(UPDATE, {"id": "task-18", "status": "done"})
 
 
+def test_what_a_person_has_to_decide_on_stays_so_whatever_the_user_says_meanwhile() -> None:
+    wish = Wish(tool=UPDATE.name, arguments={"id": "task-17", "status": "done"})
+    origins = read("Complete what is late.", wish)
+    origins.doubt(UPDATE.name)
+    origins.hear("Go on.")
+    origins.wishes[UPDATE.name] = (wish,)
+    origins.choose(UPDATE.name, [{"id": "task-17", "status": "done"}])
+    assert not origins.draws(UPDATE, wish.arguments)
+    assert not origins.chose(UPDATE, wish.arguments)
+
+
 def test_an_argument_that_neither_the_user_nor_the_planner_said_is_foreign() -> None:
     origins = read("Create a task to pay the miller.", Wish(tool=CREATE.name, arguments={"title": "Pay the miller"}))
     assert origins.draws(CREATE, {"title": "Pay the miller"})
