@@ -557,7 +557,7 @@ class Reading:
         Whoever may write a title or a value could change by it which things such words select.
         """
         asking = self._asking()
-        owners = {fold(owner) for one in self.record for owner in self.record.owners(one)}
+        owners = {fold(owner) for one in self.record for owner in self.record.owners(one)} if self.named else set()
         several = {
             (one.start, one.end)
             for one in self.named
