@@ -60,7 +60,7 @@ class PriorityThread:
                 await task
             for _, future in (*lanes._urgent, *lanes._bulk):
                 if not future.done():
-                    future.set_exception(Unavailable("the embedder stops"))
+                    future.set_exception(Unavailable("the embedder stops", retry_after=1))
             lanes._thread.shutdown(wait=True)
 
     async def do(self, function: Callable[[], T], *, urgent: bool = False) -> T:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from phronesis_bus.envelope import deadline
 from phronesis_contracts import Busy, NotFound, Nothing, Principal, ServiceError, TimedOut, Unavailable
 from phronesis_contracts.media import MEDIA_GET, Media, MediaKind
 from phronesis_contracts.memory import PROFILE_GET, Profile
@@ -52,7 +54,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 
 
 async def test_a_service_that_failed_again_and_again_is_not_asked_until_one_call_finds_it_back(world: World) -> None:
-    world.answer = Unavailable("away")
+    world.answer = Unavailable("away", retry_after=1)
     assert await world.media(5) == ["unavailable"] * 5
     assert (world.asked, world.breakers.away(), world.breakers.states()) == (3, ("media",), {"media": "open"})
     world.now = 11
@@ -63,7 +65,7 @@ async def test_a_service_that_failed_again_and_again_is_not_asked_until_one_call
 
 
 async def test_a_probe_that_fails_keeps_it_open(world: World) -> None:
-    world.answer = Unavailable("away")
+    world.answer = Unavailable("away", retry_after=1)
     await world.media(3)
     world.now = 11
     await world.media(2)
@@ -71,7 +73,7 @@ async def test_a_probe_that_fails_keeps_it_open(world: World) -> None:
 
 
 async def test_while_the_probe_is_on_the_way_no_turn_is_claimed_for_it(world: World) -> None:
-    world.answer = Unavailable("away")
+    world.answer = Unavailable("away", retry_after=1)
     await world.media(3)
     world.now = 11
     breaker = world.breakers.of("media")
@@ -81,7 +83,7 @@ async def test_while_the_probe_is_on_the_way_no_turn_is_claimed_for_it(world: Wo
     assert world.breakers.away() == ()
 
 
-@pytest.mark.parametrize("answer", [NotFound(), Busy()], ids=lambda error: error.code)
+@pytest.mark.parametrize("answer", [NotFound(), Busy(), Unavailable("no such page")], ids=lambda error: error.code)
 async def test_a_service_that_refuses_or_has_too_much_to_do_works(world: World, answer: ServiceError) -> None:
     world.answer = answer
     await world.media(10)
@@ -99,20 +101,33 @@ async def test_a_question_that_had_less_than_its_time_says_nothing_of_the_servic
 
 
 async def test_a_broker_that_is_away_says_nothing_of_the_services(world: World) -> None:
-    world.answer, world.bus.connected = Unavailable("the broker is away"), False
+    world.answer, world.bus.connected = Unavailable("the broker is away", retry_after=1), False
     await world.media(10)
+    assert world.breakers.away() == ()
+    with pytest.raises(Unavailable) as away:
+        await world.neighbours.media(ANN, "m")
+    assert away.value.dependency == "nats"
+
+
+async def test_a_question_that_a_turn_has_less_time_for_says_nothing_of_the_service(world: World) -> None:
+    world.answer = TimedOut()
+    token = deadline.set(time.time() + 1.0)
+    try:
+        await world.media(10)
+    finally:
+        deadline.reset(token)
     assert world.breakers.away() == ()
 
 
 async def test_one_service_that_is_away_leaves_the_others_asked(world: World) -> None:
-    world.answer = Unavailable("away")
+    world.answer = Unavailable("away", retry_after=1)
     await world.media(3)
     world.answer = Profile()
     assert await world.neighbours.ask(ANN, PROFILE_GET, Nothing()) == Profile()
 
 
 async def test_an_error_says_which_service_did_not_answer(world: World) -> None:
-    world.answer = Unavailable("away")
+    world.answer = Unavailable("away", retry_after=1)
     with pytest.raises(Unavailable) as away:
         await world.neighbours.media(ANN, "m")
     assert away.value.dependency == MEDIA_GET.service == "media"

@@ -285,7 +285,7 @@ class LanguageModel(ChatPlanner):
         super().__init__(self._calls, self._of_rounds, tuple(dict.fromkeys((*self._models.values(), *others))))
         for name, patient in patiences.items():
             tracing.metrics.watch(BREAKER, partial(_is_open, patient.breaker), name)
-            tracing.metrics.watch(BREAKER_STATE, partial(_state, patient.breaker), f"model {name}")
+            tracing.metrics.watch(BREAKER_STATE, patient.breaker.figure, f"model {name}")
 
     @property
     def url(self) -> str:
@@ -440,10 +440,6 @@ def _parse_move(done: Completion) -> Move:
 
 def _is_open(breaker: Breaker) -> float:
     return float(breaker.state is BreakerState.OPEN)
-
-
-def _state(breaker: Breaker) -> float:
-    return float(breaker.state)
 
 
 def build_language_model(

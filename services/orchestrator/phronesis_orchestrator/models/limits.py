@@ -224,6 +224,10 @@ class Breaker:
             return BreakerState.CLOSED
         return BreakerState.OPEN if self._clock() < self._open_until else BreakerState.HALF_OPEN
 
+    def figure(self) -> float:
+        """Its state as a figure: 0 closed, 1 half open, 2 open."""
+        return float(self.state)
+
     @property
     def refuses(self) -> bool:
         """Whether a call would be refused at this moment: it is open, or half open with its one call on the way."""

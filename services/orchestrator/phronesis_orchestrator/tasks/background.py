@@ -79,9 +79,9 @@ from ..approvals.policy import ApprovalWaits, Paused, Verdict
 from ..models.reasoner import RULES, CallResult, Inquirer, Interpreter, Reasoner, ToolCall, TurnContext, Wish
 from ..turns.execution import TurnRun, await_store
 from ..turns.turn import Claim, fill_goal, goal_ids, starting_event
-from .decisions import UNFIT, BudgetMeter, is_good, kept_plan, make_plan, shorten_plan, validate_task
+from .decisions import BudgetMeter, is_good, kept_plan, make_plan, shorten_plan, validate_task
 from .deliver import Asker, GoalPlan, check_steps, judge, judge_by_evidence, write_goal_report
-from .goals import GoalPlanner, goal_words, read_goal
+from .goals import GoalPlanner, goal_words, read_goal, words_of
 from .ports import (
     BadPlan,
     Criticism,
@@ -473,6 +473,7 @@ class _TaskRun:
         try:
             return (await self._plan_by_rules())[0]
         except ServiceError as error:
+            self._running.defer(error)
             log.warning("the rules could not plan either: %s", error.code)
             return None
 
@@ -484,15 +485,19 @@ class _TaskRun:
         async def make() -> dict[str, Any]:
             desk = QuestionDesk(self._running, self._turn, None, tools)
             reads = {name: tool for name, tool in tools.items() if tool.risk is Risk.READ}
-            planner = GoalPlanner(Asker(self._running, self._turn, desk, reads), tools, self._turn.user_text)
+            asker = Asker(self._running, self._turn, desk, reads)
+            planner = GoalPlanner(asker, tools, self._turn.user_text)
             try:
                 goal = await planner.plan()
                 check_plan(goal.plan, tuple(tools), works=False, contracts=tools)
                 return {"goal": goal.model_dump(mode="json"), "why": ""}
             except NoPlan as declined:
+                if asker.away is not None:  # what is not on record may only not have been read
+                    self._running.defer(asker.away)
                 return {"goal": None, "why": declined.detail}
             except BadPlan as wrong:
-                return {"goal": None, "why": f"{UNFIT}: {wrong}"}
+                log.warning("a plan of the rules is no good: %s", wrong)
+                return {"goal": None, "why": words_of(self._turn.user_text).sentence("unfit")}
 
         given = await self._running.steps.called("task.rules", "task.rules", make)
         return (GoalPlan.model_validate(given["goal"]) if given["goal"] is not None else None), given["why"]

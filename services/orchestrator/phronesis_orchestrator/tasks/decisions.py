@@ -267,7 +267,7 @@ def _checked(plan: Plan, known: GoalKnowledge) -> Plan:
     return check_plan(plan, known.tools, works=True, contracts=known.contracts)
 
 
-UNFIT = "the plan for this goal cannot be worked off"
+_UNFIT = "the plan for this goal cannot be worked off"
 
 
 def kept_plan(known: GoalKnowledge) -> Plan | None:
@@ -304,7 +304,7 @@ async def make_plan(
         except BadPlan as wrong:
             log.warning("a plan is no good: %s", wrong)
             said = answer.value.model_dump_json(exclude_defaults=True)
-            return replace(answer, value=None, fault=Fault(said, f"{UNFIT}: {wrong}"))
+            return replace(answer, value=None, fault=Fault(said, f"{_UNFIT}: {wrong}"))
 
     made = await decide(steps, "task.plan", Plan, lambda: ask(known))
     plan, why = made.value, made.detail

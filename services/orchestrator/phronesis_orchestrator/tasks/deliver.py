@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
-from phronesis_contracts import Message, Principal, Risk, Rpc, Tool
+from phronesis_contracts import Message, Principal, Risk, Rpc, ServiceError, Tool
 from phronesis_contracts.agents import AnswerSource
 from phronesis_contracts.answers import Visualization, VisualizationType
 from phronesis_contracts.catalog import TOOLS
@@ -94,9 +94,15 @@ class Asker:
     """
 
     def __init__(self, running: TurnRun, turn: TurnContext, desk: QuestionDesk, reads: Mapping[str, Tool[Any, Any]]) -> None:
-        self._running = replace(running, neighbours=KeptReads(running.neighbours), origins=Origins())
+        self._kept = KeptReads(running.neighbours)
+        self._running = replace(running, neighbours=self._kept, origins=Origins())
         self._turn, self._desk, self._reads = turn, desk, reads
         self._record: Record | None = None
+
+    @property
+    def away(self) -> ServiceError | None:
+        """The last error of a service that may be back in a moment; what it has is then missing from the answers."""
+        return self._kept.away
 
     async def ask(self, text: str) -> tuple[QuestionAnswer | None, tuple[str, ...]]:
         """The answer to a question, and the words that nothing explains. Raises `ServiceError`."""

@@ -266,7 +266,7 @@ class ReadingNeighbours:
         self.of_memory = False
         """Whether something was read that memory alone keeps the text of."""
         self.away: ServiceError | None = None
-        """What last kept an owner from answering that may be there again in a moment."""
+        """The last error of a service that may be back in a moment."""
 
     async def agent(self, who: Principal, name: str) -> AgentProfile:
         return await self._neighbours.agent(who, name)
@@ -392,9 +392,9 @@ class QuestionDesk:
         finally:
             for part in running.degraded:
                 self._running.degrade(part)
+        if neighbours.away is not None and (answer is None or answer.empty):
+            self._running.defer(neighbours.away)
         if answer is None and running.degraded:
-            if neighbours.away is not None:
-                self._running.defer(neighbours.away)
             away = ", ".join(running.degraded)
             return ToolResult(False, f"it could not be looked up without {away}", code=Unavailable.code), neighbours.of_memory
         if answer is None:

@@ -405,7 +405,7 @@ class TurnRun:
             Deferred: the turn is put back.
         """
         if wait_after(error, self.claim.wait, progressed=self.steps.progressed) is not None:
-            raise Deferred(error) from error
+            raise Deferred(error, progressed=self.steps.progressed) from error
 
     def phase(self, name: str) -> AbstractContextManager[MeasuredOutcome]:
         """A span for one phase, its time, and its place in the record."""

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from phronesis_bus import Bus, Call, Metrics, ask, show
 from phronesis_bus.envelope import remaining
 from phronesis_contracts import Nothing, Principal, Rpc, ServiceError, TimedOut, Tool, Unavailable
+from phronesis_contracts.catalog import ASKS
 from phronesis_contracts.episodes import (
     MAX_TOOLS,
     MEMORY_QUERY,
@@ -184,7 +185,8 @@ class ServiceBreakers:
 
     def __init__(self, failures: int = 5, rest: float = 3.0, clock: Callable[[], float] = time.monotonic) -> None:
         self._all = {
-            name: Breaker(f"the service {name}", failures, rest, clock, partial(_refuse_service, name)) for name in _ASKED
+            name: Breaker(f"the service {name}", failures, rest, clock, partial(_refuse_service, name))
+            for name in sorted(ASKS["orchestrator"])
         }
 
     def of(self, service: str) -> Breaker:
@@ -203,14 +205,7 @@ class ServiceBreakers:
     def watch(self, metrics: Metrics) -> None:
         """Show the state of each among the figures."""
         for name, breaker in self._all.items():
-            metrics.watch(BREAKER_STATE, partial(_state, breaker), name)
-
-
-_ASKED = ("memory", "instructions", "graph", "media")
-
-
-def _state(breaker: Breaker) -> float:
-    return float(breaker.state)
+            metrics.watch(BREAKER_STATE, breaker.figure, name)
 
 
 def _refuse_service(name: str, wait: float) -> ServiceError:
@@ -231,7 +226,8 @@ def _is_healthy(error: ServiceError, reached: bool, *, patient: bool) -> bool | 
     if isinstance(error, TimedOut):
         return False if patient else None
     if isinstance(error, Unavailable):
-        return False if error.code == Unavailable.code else None  # one that is busy works, and other codes are of a part of it
+        # One that is busy works; other codes, and what no time mends, are of a part of it, or of something else.
+        return False if error.code == Unavailable.code and error.retry_after is not None else None
     return True
 
 
@@ -283,7 +279,8 @@ class BusNeighbours:
         self, who: Principal, rpc: Rpc[In, Out_], request: In, *, timeout: float | None = None, key: str | None = None
     ) -> Out_:
         """Ask, unless the service failed again and again a moment ago, and note on an error who did not answer."""
-        late = remaining(rpc.timeout) <= 0
+        left = remaining(rpc.timeout)
+        late, patient = left <= 0, timeout is None and left >= rpc.timeout
         breaker = self._breakers.of(rpc.service)
         era = breaker.enter()
         healthy: bool | None = None
@@ -293,8 +290,8 @@ class BusNeighbours:
             return answer
         except ServiceError as error:
             if isinstance(error, (Unavailable, TimedOut)) and not late:  # else the turn itself took all its time
-                error.dependency = rpc.service
-            healthy = _is_healthy(error, self._bus.connected and not late, patient=timeout is None)
+                error.dependency = rpc.service if self._bus.connected else "nats"
+            healthy = _is_healthy(error, self._bus.connected and not late, patient=patient)
             raise
         finally:
             breaker.leave(era, healthy)

@@ -461,7 +461,7 @@ class Worker:
 
     async def _put_back(self, claim: Claim, error: ServiceError, *, progressed: bool) -> None:
         """Let a turn wait for what did not answer; what may not pass by itself counts as an idle claim."""
-        log.warning("turn %s stopped: %s of %s", claim.turn_id, error.code, error.dependency)
+        log.warning("turn %s stopped: %r of %s", claim.turn_id, error, error.dependency)
         wait = wait_after(error, claim.wait, progressed=progressed)
         if wait is None:
             return await self._give_back(claim, _RETRY * claim.idle_claims, counts=True)

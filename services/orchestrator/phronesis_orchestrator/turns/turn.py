@@ -53,10 +53,10 @@ class Deferred(Exception):
     It is no `ServiceError`, so that no loop takes it for the failure of the call itself.
     """
 
-    def __init__(self, error: ServiceError) -> None:
+    def __init__(self, error: ServiceError, *, progressed: bool = False) -> None:
         super().__init__(error.code)
         self.error = error
-        self.progressed = False
+        self.progressed = progressed
         """Whether the attempt added something to the journal."""
 
 
@@ -72,14 +72,18 @@ class Wait(BaseModel):
     tries: int = 1
 
 
-_PASSING = frozenset({Unavailable.code, TimedOut.code, Busy.code})
+_PASSING = frozenset({TimedOut.code, Busy.code})
 _MOST_TIMEOUTS = 6
 """Times in a row that a turn is put back since an answer was late: a call that is always late is mended by no retry."""
 
 
 def may_pass(error: ServiceError) -> bool:
-    """Whether it says that a service or a store is away or has too much to do, which may be otherwise in a moment."""
-    return error.dependency is not None and error.code in _PASSING
+    """Whether it says that a service or a store is away or has too much to do, which may be otherwise in a moment.
+
+    An error of something else, such as a page that cannot be fetched, says of no time after which a repeat may succeed.
+    """
+    away = error.code == Unavailable.code and error.retry_after is not None
+    return error.dependency is not None and (away or error.code in _PASSING)
 
 
 def wait_after(error: ServiceError, before: Wait | None, *, progressed: bool) -> Wait | None:
