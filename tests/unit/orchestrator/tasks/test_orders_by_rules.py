@@ -191,6 +191,20 @@ async def test_what_is_done_for_each_thing_that_the_goal_names_asks_nobody() -> 
     assert stage.state.score == 1.0
 
 
+async def test_hours_that_the_user_states_are_no_address_and_ask_nobody() -> None:
+    bakery = Bakery()
+    await bakery.task("For every overdue task, create a task to set a new date, effort 2 hours").run()
+    assert [one.title for one in bakery.written] == ["Set a new date: Order fire bricks", "Set a new date: Buy mailing crates"]
+
+
+@pytest.mark.parametrize("tail", ["and the name of the task", "plus its title", "followed by the task's name"])
+async def test_a_title_that_is_to_have_each_things_name_has_nothing_else(tail: str) -> None:
+    bakery = Bakery()
+    await bakery.task(f'Create a task for each overdue task, titled "Chase" {tail}').run()
+    told = [(one.title, (one.model_extra or {}).get("description")) for one in bakery.written]
+    assert told == [("Chase: Order fire bricks", None), ("Chase: Buy mailing crates", None)]
+
+
 @pytest.mark.parametrize("kind", [OriginKind.DOCUMENT, OriginKind.WEB, OriginKind.OUTSIDE, OriginKind.PERSON])
 async def test_with_an_untrusted_text_at_hand_a_person_is_asked_for_each_thing(kind: OriginKind) -> None:
     stage, graph = clinic("For every overdue task, create a task to set a new date")
