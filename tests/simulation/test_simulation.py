@@ -8,14 +8,21 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from uuid import uuid4
 
 import asyncpg
 import pytest
 
+from phronesis_contracts import KeyReused, Principal
+from phronesis_contracts.orchestrator import Problem, TurnProgress
+
+from .clients import Submitted
 from .loop import Process, SimulatedLoop, Stuck, seeded
+from .options import draw_options
 from .postgres import Connection, Server, Statement
 from .report import FAULTS
 from .seeds import run_batch
+from .world import World
 
 SEEDS, GROUPS = 300, 6
 
@@ -137,6 +144,16 @@ def test_a_callback_that_fails_ends_the_run_before_it_is_stuck() -> None:
 
     with pytest.raises(KeyError, match="nothing"):
         in_loop(loop, main())
+
+
+def test_a_message_whose_key_was_taken_is_of_the_conversation_that_it_was_sent_to() -> None:
+    loop = SimulatedLoop(1, 1000)
+    world, id = World(loop, draw_options(loop)), str(uuid4())
+    sent = world.clients.submitted[id] = Submitted(id, Principal(tenant="t", user="u"), "m 0/1", conversation="its own")
+    refused = TurnProgress(turn_id=id, kind="refused", problem=Problem(code=KeyReused.code, detail="", status=409))
+    world.clients.hear("", refused.model_dump_json().encode())
+    assert sent.answer is not None
+    assert (sent.answer.kind, sent.conversation) == ("accepted", "its own")
 
 
 @pytest.fixture
