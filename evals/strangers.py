@@ -29,7 +29,6 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from difflib import SequenceMatcher
@@ -55,8 +54,6 @@ _ALIKE = 0.9
 """What is more like the goal than this repeats it, and offers nothing."""
 LOW_SCORE = 0.3
 """A critic should give a wrong deliverable no more than this."""
-_ENDED = ("completed", "failed", "cancelled", "parked", "waiting")
-"""A task that waits for a person has come to an end here: nobody approves anything."""
 Row = Mapping[str, Any]
 
 
@@ -772,17 +769,7 @@ def work(user: Client, goal: Goal, agent: str | None, patience: float) -> dict[s
         StackError: it was not taken.
     """
     given = {"goal": goal.text, **({"agent": agent} if agent else {})}
-    id = user.call("POST", "/api/v1/tasks", json=given)["turn_id"]
-    end = time.monotonic() + patience
-    while True:
-        task = user.call("GET", f"/api/v1/tasks/{id}")
-        if task["status"] in _ENDED and task["status"] != "waiting":
-            return task
-        if task["status"] == "waiting" or time.monotonic() > end:
-            with suppress(StackError):  # it may have ended by now
-                user.call("DELETE", f"/api/v1/tasks/{id}")
-            return {**task, "status": "waiting" if task["status"] == "waiting" else "late"}
-        time.sleep(0.3)
+    return user.await_task(user.call("POST", "/api/v1/tasks", json=given)["turn_id"], patience, 0.3)
 
 
 def end_of(goal: Goal, task: Mapping[str, Any], before: State, after: State) -> End:

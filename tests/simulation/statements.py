@@ -612,7 +612,8 @@ def resume(at: Transaction, id: UUID, expired: datetime) -> None:
         sequence = found["next_turn"] + more - 1
         at.update("conversations", (found["id"],), next_turn=sequence + 1, moved=found["moved"] + more)
     expires = at.now + (row["expires_at"] - expired)
-    at.update("turns", (id,), status="queued", sequence=sequence, expires_at=expires)
+    unique = [("conversation_id,sequence", (row["conversation_id"], sequence))]
+    at.update("turns", (id,), unique, status="queued", sequence=sequence, expires_at=expires)
 
 
 @statement(approvals._DUE, "2f5a6a")

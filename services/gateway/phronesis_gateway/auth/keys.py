@@ -257,13 +257,13 @@ class SessionStore(Protocol):
 
 
 def require_whole(who: Principal, *, tools: bool = False) -> None:
-    """Let keys that call some tools alone do nothing else. Raises `Forbidden`.
+    """Refuse a key that is limited to certain tools wherever no tool is called. Raises `Forbidden`.
 
     Args:
-        tools: whether a tool is called, which says itself whom it is open to.
+        tools: whether a tool is called; the tool then checks whether the key may call it.
     """
     if who.tools is not None and not tools:
-        raise Forbidden("this key calls its tools and does nothing else")
+        raise Forbidden("this key may call its tools and nothing else")
 
 
 class KeyStore(Protocol):

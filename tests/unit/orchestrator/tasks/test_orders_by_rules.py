@@ -14,6 +14,7 @@ from phronesis_contracts.constitution.search import SEMANTIC_SEARCH, SearchStats
 from phronesis_contracts.constitution.values import ConstitutionNode
 from phronesis_contracts.constitution.writes import CREATE, UPDATE, NodeWritten
 from phronesis_contracts.memory import Recalled
+from phronesis_contracts.orchestrator import StartingEvent
 from phronesis_contracts.origins import Label, OriginKind
 from phronesis_contracts.tasks import NoPlan, TableBlock
 from phronesis_orchestrator.approvals.policy import Waiting
@@ -80,10 +81,10 @@ class Graph:
         return ConstitutionNodeFound(node=found[-1])
 
 
-def clinic(goal: str, graph: Graph | None = None) -> tuple[TaskStage, Graph]:
-    """A task of the agent that looks after work."""
+def clinic(goal: str, graph: Graph | None = None, event: StartingEvent | None = None) -> tuple[TaskStage, Graph]:
+    """A task of the agent that looks after work, which an event may have started."""
     graph = graph or Graph()
-    return TaskStage(None, goal, owners=graph.owners, agent=AGENT, approvals=FakeTurns()), graph
+    return TaskStage(None, goal, owners=graph.owners, agent=AGENT, approvals=FakeTurns(), event=event), graph
 
 
 async def test_a_list_of_the_graph_is_a_table_of_what_fits() -> None:
