@@ -752,6 +752,8 @@ class GoalPlanner:
     async def _reading(self, number: int, part: GoalPart) -> PartPlan:
         await self._refuse_uncovered(part)
         await self._refuse_ambiguous(part.said)
+        if part.report and not part.ordered and (told := await self._figures(number, part)) is not None:
+            return told
         if part.report and (found := await self._report(number, part)) is not None:
             return found
         if RECALL_TOOL.name in self._tools and (stems := await self._looked_for(part)):
@@ -832,8 +834,11 @@ class GoalPlanner:
             said = figures_said(text, lexicon, sides[0].of.type)
             if sides[0].group_by and len(said) == 1 and said[0].property and "chart" not in (*part.formats, part.verb):
                 said = (FigureSaid("", "count"), *said)  # what is added up is told with how many it is of
+            counts = sum(item.has("count") for item in read(text, lexicon).items)
+            apart = counts > 1 and len(sides) == 1 and len(_apart(sides[0].of)) > 1
+            said = said or ((FigureSaid("", "count"),) if apart else ())  # how many of the one, and how many of the other
             if (
-                not 1 < len(said) <= _MOST_FIGURES
+                not (1 if apart else 2) <= len(said) <= _MOST_FIGURES
                 or find_left_out(text, lexicon, plan, said)
                 or any(side.having or side.count_groups or side.limit for side in sides)
             ):
@@ -1215,7 +1220,7 @@ class GoalPlanner:
             case "create" | "record":
                 return self._created(part)
             case "remember":
-                return self._remembered(part)
+                return self._created(part) if self._states_node(part.object) else self._remembered(part)
             case "complete":
                 return self._updated(part, {"status": "done"}, part.object)
             case "archive":
@@ -1225,6 +1230,14 @@ class GoalPlanner:
             case "link":
                 return self._linked(part)
         return self._changed(part)
+
+    def _states_node(self, text: str) -> bool:
+        """Whether what is to be noted is a node of a type, called by its title in quotation marks: an observation “Frost”."""
+        piece = _Piece(text, self._words.language.tokens(text))
+        start = self._words.past(piece.tokens, 0, "articles")
+        kind, end = self._type_at(piece, start)
+        rest = piece.rest(end)
+        return kind is not None and kind.name != "note" and end > start and bool(rest) and rest[0] in _OPENING
 
     def _created(self, part: GoalPart) -> tuple[Tool[Any, Any], dict[str, Any]]:
         piece = _Piece(part.object, self._words.language.tokens(part.object))
@@ -1241,6 +1254,12 @@ class GoalPlanner:
         fields, title = self._fields(piece, end, kind)
         if not title:
             raise Undeliverable("nothing_asked", part.said)
+        described = self._words.language.tokens(str(fields.get("description", "")))
+        if kind.property("value") is not None and "value" not in fields and (at := self._words.at("about", described)):
+            piece = _Piece(str(fields["description"]), described)
+            if at < len(described) and (told := self._field_value("value", piece, at, len(described), kind)) is not None:
+                fields["value"] = told[0]  # an observation “Frost” of 41
+                del fields["description"]
         if part.each and self._names_item(str(fields.get("description", "")), part.each):
             del fields["description"]
         arguments: dict[str, Any] = {"title": title[:500], **fields}

@@ -578,6 +578,12 @@ def find_left_out(text: str, lexicon: Lexicon, plan: Any, told: Sequence[FigureS
         listed = isinstance(plan, Select | Rank) and (one.property is None or one.property in there)
         if not (whole or listed or any((side.measure, side.property) == (one.measure, one.property) for side in figures)):
             lost.append(one.words)
+    numbers = {one.name for one in lexicon.view.properties(type) if one.kind == "number"}
+    for value, by, divisor in zip(items, items[1:], items[2:], strict=False):
+        if by.has("group") and all(
+            any(of == type and name in numbers for of, name in one.of("property")) for one in (value, divisor)
+        ):
+            lost.append(f"{value.text} {by.text} {divisor.text}")  # a ratio of two figures, which no plan has
     lost += [
         group.text
         for group in _groups_said(items, type)
