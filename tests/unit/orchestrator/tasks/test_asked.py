@@ -152,6 +152,24 @@ async def test_a_list_stands_in_the_order_that_its_goal_says_at_its_end() -> Non
     assert (len(costs), known) == (27, sorted(known))
 
 
+async def test_two_counts_of_one_question_are_told_apart() -> None:
+    goal = "How many projects rated Red were there in 2022, and how many rated Green?"
+    found = rows(await report_of(portfolio(goal)))
+    assert {name: list(row.values())[1] for name, row in found.items()} == {"Red": 27, "Green": 24, "Red, Green": 51}
+
+
+async def test_a_report_tells_the_figures_that_are_asked_of_each_group() -> None:
+    goal = "Report on the projects of 2022 by rating with the number of projects and the average whole-life cost of each rating"
+    found = rows(await report_of(portfolio(goal)))
+    assert found["Red"]["Number of projects"] == 27
+    assert "Average whole-life cost (£ million)" in found["Red"]
+
+
+async def test_a_ratio_of_two_figures_is_declined() -> None:
+    with pytest.raises(NoPlan, match="forecast per baseline"):
+        await portfolio("Forecast per baseline of Dreadnought in 2022").run()
+
+
 async def test_the_greatest_are_listed_though_the_goal_says_again_that_the_greatest_come_first() -> None:
     goal = "The five projects with the highest whole-life cost in 2022, highest first"
     again, once = await report_of(portfolio(goal)), await report_of(portfolio(goal.partition(",")[0]))
