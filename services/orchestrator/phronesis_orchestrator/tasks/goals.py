@@ -598,6 +598,9 @@ class Undeliverable(Exception):
 
 log = logging.getLogger(__name__)
 
+_STATED = frozenset({"value", "confidence", "likelihood", "target"})
+"""Fields that hold a figure and nothing else: what an order states for one is a figure, or is not understood."""
+
 
 class GoalPlanner:
     """Plans one goal.
@@ -1375,6 +1378,8 @@ class GoalPlanner:
         for (begins, _, value, name), after in zip(places, [*(one[0] for one in places[1:]), len(tokens)], strict=False):
             if (told := self._field_value(name, piece, value, after, kind)) is not None:
                 found[begins] = (name, told[0], begins, told[1])
+            elif name in _STATED and value < after:
+                raise Undeliverable("not_explained", piece.words(value, after))  # whose value is how many there are
         return found
 
     def _said(self, name: str) -> set[str]:

@@ -349,6 +349,18 @@ async def test_the_fields_that_an_order_names_are_filled(agent: str, goal: str, 
     assert stage.state.score == 1.0
 
 
+async def test_a_figure_that_an_order_states_in_words_that_are_none_declines_the_goal() -> None:
+    said = await refusal('Record an observation titled "Late tasks" whose value is how many there are')
+    assert "how many there are" in said
+
+
+async def test_an_observation_that_is_noted_with_its_value_is_one() -> None:
+    bakery = Bakery()
+    await bakery.task('Note an observation "Heat of the oven" of 232').run()
+    [made] = bakery.written
+    assert (made.type, made.title, (made.model_extra or {})["value"]) == ("observation", "Heat of the oven", 232)
+
+
 async def test_a_field_that_what_is_made_does_not_have_declines_the_goal() -> None:
     assert "has no “confidence”" in await refusal('Add a decision "Bake at night", confidence 0.8', "decisions")
 
