@@ -304,7 +304,7 @@ def listed(wanted: Iterable[Row], every: Iterable[Row], *, spare: Iterable[Row] 
 
 
 def paired(pairs: Mapping[str, Sequence[Any]], *, among: Collection[str] = ()) -> Check:
-    """Each name is told with its values: numbers, days and texts; `among` are texts that are the values of none."""
+    """Each name is told with its values: numbers, days and texts; `among` are other texts that a value could have been."""
 
     def check(end: End) -> list[str]:
         wrong = []
