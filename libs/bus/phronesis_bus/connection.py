@@ -27,8 +27,9 @@ from phronesis_contracts import Principal, ServiceError, TimedOut, Unavailable
 from . import envelope
 from .client import Application, BrokerClient, UntrustedBroker, tls_failure
 from .client import make_tls_options as tls_options
+from .fairness import Rates
 from .principals import Revoked, Signer, Verifier
-from .settings import BusSettings
+from .settings import BusSettings, FairnessSettings
 from .topology import REVOKED
 from .tracing import Tracing, correlation
 
@@ -150,6 +151,9 @@ class Bus:
         self.signer = Signer.load(name, settings.signing_key_file) if settings.signing_key_file else None
         self.revoked = Revoked()
         self.verifier = Verifier.load(settings.trust_dir, self.revoked, name) if settings.trust_dir else Verifier({})
+        self.fairness = FairnessSettings()
+        self.rates = Rates(self.fairness.key_rate, self.fairness.key_burst)
+        """How often the keys of external systems may ask this process."""
         self.up = asyncio.Event()
         """Set when the process has wired all that it answers."""
         self.stopping = asyncio.Event()

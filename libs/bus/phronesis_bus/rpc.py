@@ -30,11 +30,13 @@ from phronesis_contracts import (
     Internal,
     Message,
     Principal,
+    Role,
     Rpc,
     ServiceError,
     TimedOut,
     Tool,
     TooLarge,
+    TooManyRequests,
     Unauthorized,
     Unavailable,
 )
@@ -42,7 +44,8 @@ from phronesis_contracts import (
 from . import envelope
 from .connection import INBOX, Bus
 from .envelope import Call
-from .metrics import RPC, TOOL
+from .fairness import FairQueue, Verdict
+from .metrics import RPC, RPC_REFUSED, RPC_WAITED, TOOL
 from .streams import record_refusal
 from .tracing import correlation, user
 
@@ -163,7 +166,8 @@ log = logging.getLogger(__name__)
 _Request = StreamMessage[Any]
 _Next = Callable[[_Request], Awaitable[Response]]
 
-_WAITING_PER_WORKER = 16
+_AT_ONCE = 0.005
+"""Seconds of waiting that are not worth a figure: the event loop's own."""
 _HEADERS = 4096
 """Bytes of the broker's limit that are kept for an answer's headers."""
 
@@ -295,7 +299,7 @@ async def serve(
     workers: int = 32,
     every_copy: bool = False,
 ) -> None:
-    """Answer `contract` with `handler`, up to `workers` questions side by side.
+    """Answer `contract` with `handler`, up to `workers` questions side by side, tenants and their users in turn.
 
     The principal is verified, the tenant held against the subject's, a tool's permissions are checked, the deadline is kept,
     the body is parsed. Whatever the handler raises becomes a typed reply; anything that is no `ServiceError` is logged here
@@ -337,43 +341,92 @@ async def serve(
     bus.on_stop(close)
 
 
+@dataclass(frozen=True)
+class _Waiting:
+    msg: Msg
+    who: Principal | None
+    answerable: bool
+    """Whether the answer goes to the caller."""
+    since: float
+
+    @property
+    def tenant(self) -> str:
+        return self.who.tenant if self.who else ""
+
+
 class _Admission:
-    """Which raw messages become requests: those whose answer goes to the caller, as many as can be worked on soon."""
+    """Which raw messages become requests: those whose answer goes to the caller, each tenant and user in its turn."""
 
     def __init__(self, served: _Served, process: Callable[[Msg], Awaitable[Any]], workers: int) -> None:
+        shares = served.bus.fairness
         self._served = served
         self._process = process
-        self._slots = asyncio.Semaphore(workers)
-        self._most = workers * _WAITING_PER_WORKER
+        self._queue: FairQueue[_Waiting] = FairQueue(workers, shares.tenant_share, shares.tenant_weights)
         self._running: set[asyncio.Task[None]] = set()
 
     async def received(self, msg: Msg) -> None:
-        bus, rpc = self._served.bus, self._served.rpc
-        who = _read_principal(bus, msg)
+        who = _read_principal(self._served.bus, msg)
         answerable = msg.reply.startswith(f"{(who and who.inbox) or INBOX}.")
-        work = self._answer(msg) if answerable else self._drop(who, msg)
-        if len(self._running) >= self._most:
-            work.close()
-            if answerable:
-                await _refuse(bus, msg, Busy(f"{rpc.service} has too much to do", retry_after=1))
+        one = _Waiting(msg, who, answerable, time.perf_counter())
+        # An external system; a service is not held back here, and whoever it acts for was at the gateway.
+        if who is not None and who.inbox is not None and who.role is not Role.OWNER and not await self._in_rate(one, who):
             return
-        task = asyncio.create_task(work)
-        self._running.add(task)
-        task.add_done_callback(self._running.discard)
+        no_room = self._queue.put(one.tenant, who.user if who else "", one)
+        self._begin()
+        if no_room is not None:
+            await self._refuse(no_room, "busy", Busy(f"{self._served.rpc.service} has too much to do", retry_after=1))
 
     async def idle(self) -> None:
         """Wait for the work at hand, for some seconds at most."""
-        if self._running:
-            await asyncio.wait(self._running, timeout=5)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(5):
+                while self._running:
+                    await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
 
-    async def _answer(self, msg: Msg) -> None:
-        async with self._slots:
-            await self._process(msg)
+    async def _in_rate(self, one: _Waiting, who: Principal) -> bool:
+        rates = self._served.bus.rates
+        verdict = rates.check(who.key or who.user)
+        if verdict is Verdict.REFUSE:
+            error = TooManyRequests(f"this key may ask {rates.rate:g} times a second", retry_after=max(1.0, 1 / rates.rate))
+            await self._refuse(one, "rate", error)
+        elif verdict is Verdict.DROP:
+            self._served.bus.tracing.metrics.count(RPC_REFUSED, one.tenant, "dropped")
+        return verdict is Verdict.PASS
 
-    async def _drop(self, who: Principal | None, msg: Msg) -> None:
-        log.warning("dropped a request on %s whose reply subject is not the caller's inbox", msg.subject)
-        if who is not None and _is_foreign(who, msg):
-            await _audit_refusal(self._served, msg, who, _foreign_subject_error())
+    async def _refuse(self, one: _Waiting, reason: str, error: ServiceError) -> None:
+        bus = self._served.bus
+        bus.tracing.metrics.count(RPC_REFUSED, one.tenant, reason)
+        if not one.answerable:
+            return
+        response = _error_response(bus, error)
+        try:
+            await bus.nats.publish(one.msg.reply, response.body, headers=response.headers)
+        except NatsError:
+            log.warning("an answer to %s could not be sent", one.msg.subject)
+
+    def _begin(self) -> None:
+        while (found := self._queue.take()) is not None:
+            task = asyncio.create_task(self._work(*found))
+            self._running.add(task)
+            task.add_done_callback(self._running.discard)
+
+    async def _work(self, tenant: str, one: _Waiting) -> None:
+        try:
+            if not one.answerable:
+                await self._drop(one)
+                return
+            waited = time.perf_counter() - one.since
+            if waited > _AT_ONCE:
+                self._served.bus.tracing.metrics.observe(RPC_WAITED, waited, one.tenant)
+            await self._process(one.msg)
+        finally:
+            self._queue.done(tenant)
+            self._begin()
+
+    async def _drop(self, one: _Waiting) -> None:
+        log.warning("dropped a request on %s whose reply subject is not the caller's inbox", one.msg.subject)
+        if one.who is not None and _is_foreign(one.who, one.msg):
+            await _audit_refusal(self._served, one.msg, one.who, _foreign_subject_error())
 
 
 async def _parse(msg: Msg) -> NatsMessage:
@@ -419,9 +472,3 @@ def _response(body: bytes, headers: dict[str, str]) -> Response:
 def _error_response(bus: Bus, error: ServiceError) -> Response:
     stated = {envelope.ERROR: error.code, envelope.ERROR_STATUS: str(error.status)}
     return _response(json.dumps(error.body()).encode(), envelope.headers(bus.name) | stated)
-
-
-async def _refuse(bus: Bus, msg: Msg, error: ServiceError) -> None:
-    """Answer a raw message with an error, at the cost of one message."""
-    response = _error_response(bus, error)
-    await bus.nats.publish(msg.reply, response.body, headers=response.headers)
