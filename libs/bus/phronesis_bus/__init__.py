@@ -4,7 +4,6 @@
 """
 
 from .admission import LONGEST_DAYS, Credentials, revoke, sign_credentials
-from .blobs import Blobs
 from .client import UntrustedBroker
 from .connection import Bus, connect, process_name
 from .delivery import count_parked
@@ -17,6 +16,7 @@ from .rpc import ask, ask_each, serve
 from .service import health, run, serve_basics, work_in_background
 from .settings import BusSettings, secrets_dir
 from .streams import (
+    Blobs,
     Listener,
     ShownMessage,
     Watch,

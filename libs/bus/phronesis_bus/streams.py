@@ -1,12 +1,14 @@
 """Durable messages.
 
-`tell` and `take` for jobs, `announce` and `follow` for events, `show` and `Watch` for progress; audit entries, and erasing.
+`tell` and `take` for jobs, `announce` and `follow` for events, `show` and `Watch` for progress; audit entries, erasing, and
+buckets for what is larger than a message.
 """
 
 from __future__ import annotations
 
 import asyncio
 import base64
+import io
 import json
 import logging
 from collections import deque
@@ -18,9 +20,23 @@ from uuid import uuid4
 
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
+from nats.js.errors import BucketNotFoundError, NotFoundError, ObjectDeletedError, ObjectNotFoundError
+from nats.js.object_store import ObjectStore
 from opentelemetry.trace import Span, SpanKind
 
-from phronesis_contracts import BadRequest, Event, Forbidden, Job, Message, Out, Principal, ServiceError, TooLarge, Unavailable
+from phronesis_contracts import (
+    BadRequest,
+    Event,
+    Forbidden,
+    Job,
+    Message,
+    NotFound,
+    Out,
+    Principal,
+    ServiceError,
+    TooLarge,
+    Unavailable,
+)
 from phronesis_contracts.orchestrator import Audited
 from phronesis_contracts.service import AUDITED
 
@@ -349,3 +365,64 @@ async def _api(bus: Bus, what: str, body: dict[str, Any]) -> dict[str, Any]:
     if problem and problem.get("err_code") not in _GONE:
         raise Unavailable("the broker refused to erase", retry_after=1)
     return answer
+
+
+T = TypeVar("T")
+_OBJECT = 30.0
+"""Seconds that one object may take: the library waits for each piece of it, and for a lost one without an end."""
+
+
+class Blobs:
+    """A bucket of the NATS Object Store: the way for what is larger than a message."""
+
+    def __init__(self, bus: Bus, bucket: str) -> None:
+        self._bus = bus
+        self._bucket = bucket
+        self._open: ObjectStore | None = None
+
+    async def put(self, name: str, data: bytes) -> None:
+        store = await self._store()
+        await _translate_errors(store.put(name, io.BytesIO(data)))
+
+    async def get(self, name: str) -> bytes:
+        """The bytes under `name`. Raises `NotFound`: there are none."""
+        store = await self._store()
+        found = await _translate_errors(store.get(name))
+        return found.data or b""
+
+    async def delete(self, name: str) -> None:
+        store = await self._store()
+        try:
+            await _translate_errors(store.delete(name))
+        except NotFound:
+            return
+
+    async def names(self) -> list[str]:
+        store = await self._store()
+
+        async def listed() -> list[str]:
+            try:
+                return [str(info.name) for info in await store.list(ignore_deletes=True)]
+            except NotFoundError:  # the library's word for an empty bucket
+                return []
+
+        return await _translate_errors(listed())
+
+    async def _store(self) -> ObjectStore:
+        if not self._bus.connected:
+            raise Unavailable("the broker is away", retry_after=1)
+        if self._open is None:
+            self._open = await _translate_errors(self._bus.nats.jetstream(timeout=10).object_store(self._bucket))
+        return self._open
+
+
+async def _translate_errors(work: Awaitable[T]) -> T:
+    try:
+        async with asyncio.timeout(_OBJECT):
+            return await work
+    except (ObjectNotFoundError, ObjectDeletedError) as error:
+        raise NotFound("no such object") from error
+    except BucketNotFoundError as error:
+        raise Unavailable("the bucket is not there yet", retry_after=1) from error
+    except (NatsError, TimeoutError, OSError) as error:
+        raise Unavailable("the object store does not answer", retry_after=1) from error
