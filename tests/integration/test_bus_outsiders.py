@@ -9,10 +9,11 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from nats.errors import TimeoutError as NatsTimeout
 
 from phronesis_bus import Bus, Call, News, follow, revoke, serve, show, take
-from phronesis_contracts import Agent, Principal, Role
-from phronesis_contracts.memory import RECALL_TOOL, Recall, Recalled
+from phronesis_contracts import Agent, Nothing, Principal, Role
+from phronesis_contracts.memory import PROFILE_GET_TOOL, RECALL_TOOL, Profile, Recall, Recalled
 from phronesis_contracts.orchestrator import PROGRESS, TURN, Audited, SubmitTurn, TurnProgress
 from phronesis_contracts.service import AUDITED
 from tests.support.bus import connected, eventually, somebody
@@ -299,6 +300,42 @@ async def test_a_flood_to_its_own_inbox_keeps_others_waiting_and_no_more(
     async with outside(server, who, made) as another:
         await eventually(answered)
     assert recalled[-1].who.user == who.user
+
+
+async def test_a_key_over_its_rate_is_told_so_far_over_it_not_answered_and_others_are(
+    server: NatsServer, services: dict[str, Bus], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BUS_KEY_RATE", "0.001")
+    monkeypatch.setenv("BUS_KEY_BURST", "2")
+    worked = 0
+
+    async def profile(call: Call, request: Nothing) -> Profile:
+        nonlocal worked
+        worked += 1
+        return Profile(profile={})
+
+    who, made = access(services["gateway"])
+    other, others = access(services["gateway"])
+    owner, owners = access(services["gateway"], role=Role.OWNER)
+    async with (
+        connected(server, "memory") as (memory,),
+        outside(server, who, made) as system,
+        outside(server, other, others) as calm,
+        outside(server, owner, owners) as free,
+    ):
+        await serve(memory, PROFILE_GET_TOOL, profile)
+        subject = PROFILE_GET_TOOL.rpc.on(who.tenant)
+        codes = [(await system.ask(subject)).headers or {} for _ in range(4)]
+        assert [found.get("Nats-Service-Error") for found in codes] == [None, None, "too_many_requests", "too_many_requests"]
+        with pytest.raises(NatsTimeout):
+            await system.nats.request(subject, b"{}", timeout=0.5, headers=system.headers)
+        assert "Nats-Service-Error" not in ((await calm.ask(PROFILE_GET_TOOL.rpc.on(other.tenant))).headers or {})
+        for _ in range(6):
+            assert "Nats-Service-Error" not in ((await free.ask(PROFILE_GET_TOOL.rpc.on(owner.tenant))).headers or {})
+        text = (await memory.tracing.metrics.text()).decode()
+    assert worked == 9
+    for reason, many in (("rate", 2), ("dropped", 1)):
+        assert f'phronesis_rpc_refused_total{{reason="{reason}",tenant="{who.tenant}"}} {many}.0' in text
 
 
 async def test_a_message_over_its_contracts_limit_is_refused(system: Outside) -> None:

@@ -382,6 +382,32 @@ async def test_more_questions_than_can_wait_are_refused_as_busy(asker: Bus, owne
     assert [type(r) for r in results].count(Busy) == 4
 
 
+async def test_a_tenant_that_floods_is_refused_and_no_other_waits_behind_its_queue(asker: Bus, owner: Bus) -> None:
+    go = asyncio.Semaphore(0)
+    order: list[str] = []
+
+    async def wait(call: Call, request: Recall) -> Recalled:
+        await go.acquire()
+        order.append(call.who.tenant)
+        return Recalled(items=())
+
+    await serve(owner, RECALL, wait, workers=2)
+    flooding, calm = somebody(), somebody()
+    flood = [asyncio.create_task(ask(asker, flooding, RECALL, Recall(query=str(i)))) for i in range(40)]
+    await eventually(lambda: sum(task.done() for task in flood) == 8)
+    assert {(type(task.exception()), getattr(task.exception(), "retry_after", 0)) for task in flood if task.done()} == {
+        (Busy, 1)
+    }
+    asked = [asyncio.create_task(ask(asker, calm, RECALL, Recall(query=str(i)))) for i in range(3)]
+    for bus in (asker, owner):
+        await bus.settled()
+    for _ in range(40):
+        go.release()
+    await asyncio.gather(*asked)
+    assert order[:9].count(calm.tenant) == len(asked)
+    await asyncio.gather(*flood, return_exceptions=True)
+
+
 async def test_an_answer_over_the_brokers_limit_is_an_error_and_not_a_silence(asker: Bus, owner: Bus) -> None:
     async def huge(call: Call, request: Nothing) -> Profile:
         return Profile(profile={"text": "x" * 3_000_000})

@@ -4,7 +4,6 @@
 """
 
 from .admission import LONGEST_DAYS, Credentials, revoke, sign_credentials
-from .blobs import Blobs
 from .client import UntrustedBroker
 from .connection import Bus, connect, process_name
 from .delivery import count_parked
@@ -16,10 +15,23 @@ from .principals import Signer, Verifier, new_key
 from .rpc import ask, ask_each, serve
 from .service import health, run, serve_basics, work_in_background
 from .settings import BusSettings, secrets_dir
-from .streams import announce, audit_entry, erase_parked, erase_shown, follow, mask, show, take, tell
+from .streams import (
+    Blobs,
+    Listener,
+    ShownMessage,
+    Watch,
+    announce,
+    audit_entry,
+    erase_parked,
+    erase_shown,
+    follow,
+    mask,
+    show,
+    take,
+    tell,
+)
 from .topology import MEDIA
 from .tracing import VERSION, Tracing, correlation, current_tracing, inner_span, record_span, trace_id, traceparent
-from .watch import Listener, ShownMessage, Watch
 
 __all__ = [
     "LONGEST_DAYS",

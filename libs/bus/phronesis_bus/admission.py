@@ -172,13 +172,11 @@ async def admit(bus: Bus) -> None:
     if bus.settings.signing_key_file is None:
         raise RuntimeError(f"{bus.name} has no key to let outside systems in with")
     admission = _Admission(bus, Issuer.load(bus.settings.signing_key_file))
-    subscription = await bus.nats.subscribe(ASKED, queue=bus.name, cb=admission.asked)
-    await bus.settled()
+    await bus.hear(ASKED, admission.asked, queue=bus.name)
     bus.revoked.on_change(admission.look)
     task = asyncio.create_task(admission.keep(), name="admission")
 
     async def stop() -> None:
-        await bus.drain(subscription)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 

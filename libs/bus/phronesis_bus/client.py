@@ -1,12 +1,19 @@
-"""The library's client of the broker, mended, and TLS to the broker: whom a process believes, and what it shows of itself."""
+"""What reaches the broker: nats-py's client, mended, FastStream on its connection, and TLS: whom to believe, what to show."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import ssl
+from collections.abc import Awaitable, Callable
+from types import TracebackType
 from typing import Any
 
+from faststream import AckPolicy, BaseMiddleware
+from faststream.message import StreamMessage
+from faststream.nats import NatsBroker
 from nats.aio.client import Client, Srv
+from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
 from .settings import BusSettings
@@ -83,3 +90,67 @@ def tls_failure(error: Exception) -> UntrustedBroker | None:
     if isinstance(error, ssl.SSLError):
         return UntrustedBroker("the broker ended the TLS handshake: it may want a certificate, see BUS_CERT_FILE")
     return None
+
+
+log = logging.getLogger(__name__)
+
+
+class _Failures(BaseMiddleware[Any, Msg | None]):
+    """Logs what no other middleware answers for. FastStream's own log lines hold the texts of exceptions; ours never do."""
+
+    async def after_processed(
+        self,
+        exc_type: type[BaseException] | None = None,
+        exc_val: BaseException | None = None,
+        exc_tb: TracebackType | None = None,
+    ) -> bool:
+        match exc_val:
+            case None:
+                return False
+            case NatsError():
+                log.warning("an answer to %s could not be sent", self.msg.subject if self.msg else "a message")
+            case Exception():
+                log.error("a message could not be handled", exc_info=exc_val)
+        return isinstance(exc_val, Exception)
+
+
+class Application(NatsBroker):
+    """FastStream's broker on a connection that it neither makes nor ends: TLS, reconnecting and closing stay the bus's.
+
+    Args:
+        client: the bus's connection.
+    """
+
+    def __init__(self, client: Client) -> None:
+        super().__init__(
+            apply_types=False,  # the contracts validate; a second validation would cost half a hop
+            logger=None,
+            ack_policy=AckPolicy.MANUAL,  # nothing here is stored, so nothing is acknowledged
+            decoder=_undecoded,
+            middlewares=(_Failures,),
+            graceful_timeout=None,
+        )
+        self._client = client
+
+    async def _connect(self) -> Client:
+        self.config.connect(self._client)
+        return self._client
+
+    async def hear(self, subject: str, handler: Callable[[Msg], Awaitable[None]], queue: str = "") -> Any:
+        """Subscribe to messages that want no answer, and hand each to `handler`, one after the other.
+
+        Returns:
+            The subscription, for `Bus.drain`.
+        """
+
+        async def received(message: StreamMessage[Msg]) -> None:
+            await handler(message.raw_message)
+
+        endpoint = self.subscriber(subject, queue, no_reply=True)
+        endpoint(received)
+        await endpoint.start()
+        return endpoint.subscription
+
+
+async def _undecoded(message: StreamMessage[Msg]) -> StreamMessage[Msg]:
+    return message

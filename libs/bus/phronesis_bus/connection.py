@@ -25,10 +25,11 @@ from nats.errors import TimeoutError as NatsTimeout
 from phronesis_contracts import Principal, ServiceError, TimedOut, Unavailable
 
 from . import envelope
-from .client import BrokerClient, UntrustedBroker, tls_failure
+from .client import Application, BrokerClient, UntrustedBroker, tls_failure
 from .client import make_tls_options as tls_options
+from .fairness import Rates
 from .principals import Revoked, Signer, Verifier
-from .settings import BusSettings
+from .settings import BusSettings, FairnessSettings
 from .topology import REVOKED
 from .tracing import Tracing, correlation
 
@@ -81,16 +82,14 @@ class Revocations:
         self._again = asyncio.Event()
 
     async def start(self) -> None:
-        subscription = await self._bus.nats.subscribe(f"{REVOCATION_SUBJECT}.*", cb=self._heard)
         # What is revoked between reading and hearing would be missed: the subscription stands first.
-        await self._bus.settled()
+        await self._bus.hear(f"{REVOCATION_SUBJECT}.*", self._heard)
         self._bus.on_reconnect(self._again.set)
         task = asyncio.create_task(self._keep(), name="revocations")
 
         async def stop() -> None:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-            await self._bus.drain(subscription)
 
         self._bus.on_stop(stop)
         with contextlib.suppress(TimeoutError):
@@ -147,10 +146,14 @@ class Bus:
         """Which of a service's running copies this is."""
         self.settings = settings
         self.nats = client
+        self.application = Application(client)
         self.tracing = Tracing(name)
         self.signer = Signer.load(name, settings.signing_key_file) if settings.signing_key_file else None
         self.revoked = Revoked()
         self.verifier = Verifier.load(settings.trust_dir, self.revoked, name) if settings.trust_dir else Verifier({})
+        self.fairness = FairnessSettings()
+        self.rates = Rates(self.fairness.key_rate, self.fairness.key_burst)
+        """How often the keys of external systems may ask this process."""
         self.up = asyncio.Event()
         """Set when the process has wired all that it answers."""
         self.stopping = asyncio.Event()
@@ -214,6 +217,13 @@ class Bus:
         finally:
             if task and task.cancelling() > before:
                 raise asyncio.CancelledError
+
+    async def hear(self, subject: str, handler: Callable[[Msg], Awaitable[None]], *, queue: str = "") -> None:
+        """Hand each message on `subject` to `handler`, one after the other, until the bus stops. The broker knows of it when
+        this returns; a handler's error is logged."""
+        subscription = await self.application.hear(subject, handler, queue)
+        await self.settled()
+        self.on_stop(lambda: self.drain(subscription))
 
     async def settled(self) -> None:
         """Wait until the broker knows the subscriptions made so far; one that is away learns of them when it is found."""
@@ -321,6 +331,7 @@ async def connect(name: str, settings: BusSettings, *, user: str | None = None) 
         await client.close()
         raise
     found = True
+    await bus.application.connect()
     watchdog = _Watchdog(asyncio.get_running_loop(), settings.stall_limit)
     watchdog.start()
     try:

@@ -19,7 +19,9 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 1
 TOKENS = (1, 4, 16, 64, 256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576)
 """The buckets that the GenAI conventions advise, up to the longest prompt there is."""
 SERIES = 1_000
-"""Series of one metric; further values of its labels are counted together."""
+"""Series of one metric by default."""
+TENANTS = 100
+"""Series of a metric that names tenants."""
 OTHER = "other"
 """Stands for the label values beyond that."""
 _PROBE = 1.0
@@ -34,7 +36,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Metric:
-    """One metric. Labels never name a tenant, a user or an id."""
+    """One metric. Labels never name a user or an id, and a tenant only where its series are few."""
 
     name: str
     """As Prometheus shows it; a counter's `_total` is added there."""
@@ -43,6 +45,8 @@ class Metric:
     labels: tuple[str, ...] = ()
     buckets: tuple[float, ...] = SECONDS
     """Upper bounds; of histograms alone."""
+    series: int = SERIES
+    """Series that there may be; further values of its labels are counted together."""
 
 
 class Metrics:
@@ -98,7 +102,7 @@ class Metrics:
         series = self._series.setdefault(metric.name, {})
         found = series.get(labels)
         if found is None:
-            if len(series) >= SERIES:
+            if len(series) >= metric.series:
                 labels = (OTHER,) * len(labels)
             found = series[labels] = self._new(metric, labels)
         return found
@@ -123,6 +127,20 @@ TOOL = Metric(
     Kind.HISTOGRAM,
     "Time of calls of tools, whoever made them; the kinds of media are tools of their own.",
     ("gen_ai_tool_name", "outcome"),
+)
+RPC_WAITED = Metric(
+    "phronesis_rpc_waiting_seconds",
+    Kind.HISTOGRAM,
+    "Time that requests waited for a slot, where none was free at once.",
+    ("tenant",),
+    series=TENANTS,
+)
+RPC_REFUSED = Metric(
+    "phronesis_rpc_refused",
+    Kind.COUNTER,
+    "Requests that were not worked on: no room (busy), over a key's rate (rate), far over it and not answered (dropped).",
+    ("tenant", "reason"),
+    series=TENANTS,
 )
 HANDLED = Metric(
     "phronesis_consumer_seconds", Kind.HISTOGRAM, "Time of jobs and events, by what came of them.", ("consumer", "outcome")

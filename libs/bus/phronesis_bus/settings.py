@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Self
+from typing import Annotated, Self
 
 from pydantic import Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -70,6 +70,21 @@ class BusSettings(BaseSettings):
     def password(self) -> SecretStr | None:
         """The NATS password, or `None` for a server without users."""
         return SecretStr(self.password_file.read_text().strip()) if self.password_file else None
+
+
+class FairnessSettings(BaseSettings):
+    """How a process shares itself out among those who ask it; with the prefix `BUS_` too."""
+
+    model_config = SettingsConfigDict(env_prefix="BUS_", env_ignore_empty=True, frozen=True)
+
+    tenant_share: float = Field(default=0.75, gt=0, le=1)
+    """Part of the slots of each request that one tenant may hold while another one asks too; alone it may have all."""
+    tenant_weights: dict[str, Annotated[float, Field(gt=0)]] = {}
+    """Turns of a tenant among those that wait, as JSON such as `{"acme": 3}`; a tenant that is not named has one."""
+    key_rate: float = Field(default=200.0, ge=0)
+    """Requests a second of one external system's key to one process; 0 for no limit. An owner's key has none."""
+    key_burst: int = Field(default=400, ge=1)
+    """Requests of such a key at once. Over them it is refused with `too_many_requests`, and far over them not answered."""
 
 
 class TelemetrySettings(BaseSettings):

@@ -1,23 +1,42 @@
 """Durable messages.
 
-`tell` and `take` for jobs, `announce` and `follow` for events, `show` for progress; audit entries, and erasing.
+`tell` and `take` for jobs, `announce` and `follow` for events, `show` and `Watch` for progress; audit entries, erasing, and
+buckets for what is larger than a message.
 """
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import io
 import json
 import logging
-from collections.abc import Awaitable, Callable, Iterable
-from contextlib import AbstractContextManager
-from typing import Any, TypeVar
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 from uuid import uuid4
 
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
+from nats.js.errors import BucketNotFoundError, NotFoundError, ObjectDeletedError, ObjectNotFoundError
+from nats.js.object_store import ObjectStore
 from opentelemetry.trace import Span, SpanKind
 
-from phronesis_contracts import Event, Forbidden, Job, Message, Out, Principal, ServiceError, TooLarge, Unavailable
+from phronesis_contracts import (
+    BadRequest,
+    Event,
+    Forbidden,
+    Job,
+    Message,
+    NotFound,
+    Out,
+    Principal,
+    ServiceError,
+    TooLarge,
+    Unavailable,
+)
 from phronesis_contracts.orchestrator import Audited
 from phronesis_contracts.service import AUDITED
 
@@ -173,14 +192,115 @@ async def follow(
 
 async def _hear(bus: Bus, event: Event[Any], opened: Callable[[Msg], Work]) -> None:
     async def received(msg: Msg) -> None:
-        try:
-            await opened(msg)()
-        except Exception:
-            log.exception("%s was not heard", event.subject)
+        await opened(msg)()
 
-    subscription = await bus.nats.subscribe(event.on("*"), cb=received)
-    await bus.settled()
-    bus.on_stop(lambda: bus.drain(subscription))
+    await bus.hear(event.on("*"), received)
+
+
+_UNHEARD = 256
+"""Messages that a listener keeps for its owner; older ones are dropped, and can be read from the stream."""
+
+
+@dataclass(frozen=True)
+class ShownMessage(Generic[M]):
+    message: M
+    correlation: str | None = None
+    """Correlation id of the work that showed it."""
+    sequence: int = 0
+    """Position in the stream; 0 for a message that was heard and not read."""
+
+
+class Listener(Generic[M]):
+    """What is shown of one turn from now on. Hints: what is said while the broker is away is not heard."""
+
+    def __init__(self) -> None:
+        self._heard: deque[ShownMessage[M]] = deque(maxlen=_UNHEARD)
+        self._something = asyncio.Event()
+        self.closed = False
+        """Whether the process stops: nothing more will be heard."""
+
+    async def next(self, seconds: float) -> ShownMessage[M] | None:
+        """The next message, or `None` when none came within `seconds`, or the listener was closed."""
+        if not self._heard and not self.closed and seconds > 0:
+            self._something.clear()
+            try:
+                async with asyncio.timeout(seconds):
+                    await self._something.wait()
+            except TimeoutError:
+                return None
+        return self._heard.popleft() if self._heard else None
+
+    def add(self, shown: ShownMessage[M]) -> None:
+        self._heard.append(shown)
+        self._something.set()
+
+    def close(self) -> None:
+        self.closed = True
+        self._something.set()
+
+
+class Watch(Generic[M]):
+    """All that is shown on one contract, handed to whoever watches a turn.
+
+    Args:
+        bus: the connected bus; its service must be allowed to watch.
+    """
+
+    def __init__(self, bus: Bus, out: Out[M]) -> None:
+        self._bus = bus
+        self._out = out
+        self._listeners: dict[str, list[Listener[M]]] = {}
+        self._closed = False
+
+    async def start(self) -> None:
+        await self._bus.hear(self._out.on("*", "*", "*"), self._received)
+
+    def close(self) -> None:
+        self._closed = True
+        for listeners in self._listeners.values():
+            for listener in listeners:
+                listener.close()
+
+    @contextmanager
+    def turn(self, who: Principal, turn: str) -> Iterator[Listener[M]]:
+        """Hear a turn of `who` for the length of a block. Another user's messages have another subject."""
+        subject = self._out.on(who.tenant, who.user, turn)
+        listener: Listener[M] = Listener()
+        listener.closed = self._closed
+        self._listeners.setdefault(subject, []).append(listener)
+        try:
+            yield listener
+        finally:
+            listeners = self._listeners[subject]
+            listeners.remove(listener)
+            if not listeners:
+                del self._listeners[subject]
+
+    async def after(self, who: Principal, turn: str, sequence: int) -> ShownMessage[M] | None:
+        """The first stored message of a turn behind `sequence`, or `None` when there is none (any more, or yet).
+
+        Raises:
+            Unavailable: the broker is away or has no such stream.
+            TimedOut: it did not answer in time.
+        """
+        found = await read_message(self._bus, "OUT", self._out.on(who.tenant, who.user, turn), sequence)
+        if found is None:
+            return None
+        message = envelope.decode(self._out.input, base64.b64decode(found.get("data", "")), self._out.max_bytes)
+        return ShownMessage(message, sequence=int(found["seq"]))
+
+    async def _received(self, msg: Msg) -> None:
+        listeners = self._listeners.get(msg.subject)
+        if not listeners:
+            return
+        try:
+            message = envelope.decode(self._out.input, msg.data, self._out.max_bytes)
+        except BadRequest:
+            log.warning("what was shown on %s does not parse", self._out.subject)
+            return
+        shown = ShownMessage(message, envelope.header(msg.headers, envelope.CORRELATION))
+        for listener in listeners:
+            listener.add(shown)
 
 
 _ANSWER = 5.0
@@ -245,3 +365,64 @@ async def _api(bus: Bus, what: str, body: dict[str, Any]) -> dict[str, Any]:
     if problem and problem.get("err_code") not in _GONE:
         raise Unavailable("the broker refused to erase", retry_after=1)
     return answer
+
+
+T = TypeVar("T")
+_OBJECT = 30.0
+"""Seconds that one object may take: the library waits for each piece of it, and for a lost one without an end."""
+
+
+class Blobs:
+    """A bucket of the NATS Object Store: the way for what is larger than a message."""
+
+    def __init__(self, bus: Bus, bucket: str) -> None:
+        self._bus = bus
+        self._bucket = bucket
+        self._open: ObjectStore | None = None
+
+    async def put(self, name: str, data: bytes) -> None:
+        store = await self._store()
+        await _translate_errors(store.put(name, io.BytesIO(data)))
+
+    async def get(self, name: str) -> bytes:
+        """The bytes under `name`. Raises `NotFound`: there are none."""
+        store = await self._store()
+        found = await _translate_errors(store.get(name))
+        return found.data or b""
+
+    async def delete(self, name: str) -> None:
+        store = await self._store()
+        try:
+            await _translate_errors(store.delete(name))
+        except NotFound:
+            return
+
+    async def names(self) -> list[str]:
+        store = await self._store()
+
+        async def listed() -> list[str]:
+            try:
+                return [str(info.name) for info in await store.list(ignore_deletes=True)]
+            except NotFoundError:  # the library's word for an empty bucket
+                return []
+
+        return await _translate_errors(listed())
+
+    async def _store(self) -> ObjectStore:
+        if not self._bus.connected:
+            raise Unavailable("the broker is away", retry_after=1)
+        if self._open is None:
+            self._open = await _translate_errors(self._bus.nats.jetstream(timeout=10).object_store(self._bucket))
+        return self._open
+
+
+async def _translate_errors(work: Awaitable[T]) -> T:
+    try:
+        async with asyncio.timeout(_OBJECT):
+            return await work
+    except (ObjectNotFoundError, ObjectDeletedError) as error:
+        raise NotFound("no such object") from error
+    except BucketNotFoundError as error:
+        raise Unavailable("the bucket is not there yet", retry_after=1) from error
+    except (NatsError, TimeoutError, OSError) as error:
+        raise Unavailable("the object store does not answer", retry_after=1) from error

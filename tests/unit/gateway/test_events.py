@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from phronesis_bus.watch import Listener, ShownMessage, Watch
+from phronesis_bus import Listener, ShownMessage, Watch
 from phronesis_contracts import Principal
 from phronesis_contracts.orchestrator import Turn, TurnProgress, TurnStatus
 from phronesis_gateway.turns.events import Events
