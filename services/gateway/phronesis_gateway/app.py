@@ -127,9 +127,7 @@ class Parts:
         self.bus_keys = BusKeys(bus, store)
         self.tokens = tokens
         jwts = TokenVerifier(tokens.settings, tokens.keys) if tokens else None
-        self.authenticator = Authenticator(
-            self.keyring, self.tickets, sessions, Limits.of(settings, self.metrics.refused), jwts
-        )
+        self.authenticator = Authenticator(self.keyring, self.tickets, sessions, Limits(settings, self.metrics.refused), jwts)
         self.turns = TurnService(bus, self.watch, settings.accept_wait)
         self.named = ResourceNames(mcp or McpSettings(urls=()), settings.cors_origins)
         self.allowed = AllowLists(profile_reader(bus))

@@ -89,7 +89,7 @@ def refused(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
 
 
 def limits(refused: list[tuple[str, str]], **settings: float) -> Limits:
-    return Limits.of(GatewaySettings.model_validate(settings), lambda *told: refused.append(told))
+    return Limits(GatewaySettings.model_validate(settings), lambda *told: refused.append(told))
 
 
 async def test_a_user_has_one_rate_with_all_keys(refused: list[tuple[str, str]]) -> None:
@@ -151,3 +151,20 @@ async def test_an_answer_states_each_limit_and_what_is_left_of_it(refused: list[
         (b"ratelimit-policy", b'"user";q=60;w=2, "tenant";q=2000;w=2'),
         (b"ratelimit", b'"user";r=59;t=1, "tenant";r=1999;t=1'),
     ]
+
+
+async def test_the_more_of_a_tenants_requests_are_refused_the_longer_each_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) < 40:
+            with pytest.raises(TooManyRequests):
+                await one.spend(ann)
+
+    monkeypatch.setattr(authentication.asyncio, "sleep", sleep)
+    one, ann = limits([], burst=1), Principal(tenant="acme", user="ann", key="k")
+    await one.spend(ann)
+    with pytest.raises(TooManyRequests):
+        await one.spend(ann)
+    assert (slept[0], slept[19], slept[39]) == (1.0, 1.0, 2.0)

@@ -14,7 +14,6 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import Depends, Header, Request, Security
@@ -38,8 +37,9 @@ from .tickets import Tickets
 from .tokens import TokenVerifier
 
 _KEYS = 10_000
-REFUSAL_SECONDS = 1.0
-"""Seconds after which a caller over a limit is told so: one that repeats at once takes little time from the others."""
+REFUSAL_SECONDS, REFUSAL_LONGEST, REFUSALS = 1.0, 30.0, 20
+"""Seconds after which a caller over a limit is told so, at least and at most, and how many of one tenant are told in a second
+while there are more: a caller with many connections that repeats at once takes little time from the others."""
 
 
 class Share:
@@ -135,50 +135,49 @@ class TenantRequests:
         return end
 
 
-@dataclass(frozen=True)
 class Limits:
     """What callers may ask. `count`: told of each refusal, by limit and tenant."""
 
-    user: RateLimiter
-    program: RateLimiter
-    tenant: RateLimiter
-    at_once: TenantRequests
-    count: Callable[[str, str], None] = lambda limit, tenant: None
-
-    @classmethod
-    def of(cls, settings: GatewaySettings, count: Callable[[str, str], None]) -> Limits:
-        """The limits that are set."""
-        return cls(
-            RateLimiter(settings.requests_per_second, settings.burst),
-            RateLimiter(settings.program_requests_per_second, settings.program_burst, name="program"),
-            RateLimiter(settings.tenant_requests_per_second, settings.tenant_burst, name="tenant"),
-            TenantRequests(settings.max_requests_per_tenant),
-            count,
-        )
+    def __init__(self, settings: GatewaySettings, count: Callable[[str, str], None]) -> None:
+        self._user = RateLimiter(settings.requests_per_second, settings.burst)
+        self._program = RateLimiter(settings.program_requests_per_second, settings.program_burst, name="program")
+        self._tenant = RateLimiter(settings.tenant_requests_per_second, settings.tenant_burst, name="tenant")
+        self._at_once = TenantRequests(settings.max_requests_per_tenant)
+        self._count = count
+        self._refusing: Counter[str] = Counter()
 
     async def spend(self, who: Principal) -> None:
         """Count one request of `who`. Raises `TooManyRequests`, after a while."""
         if is_first_key(who):
             return
         mine = share.get() or Share()
-        of = [(self.user, f"{who.tenant}/{who.user}"), (self.tenant, who.tenant)]
+        of = [(self._user, f"{who.tenant}/{who.user}"), (self._tenant, who.tenant)]
         if who.acted_by is not None:  # one user of a program does not use up what its others have
-            of.insert(1, (self.program, str(who.key)))
+            of.insert(1, (self._program, str(who.key)))
         policies, keys = [policy for policy, _ in of], [key for _, key in of]
         name = "at_once"
         try:
             mine.release()
-            mine.release = self.at_once.begin(who.tenant)
+            mine.release = self._at_once.begin(who.tenant)
             for policy, key in of:
                 name = policy.name
                 policy.spend(key)
         except TooManyRequests:
             mine.release()
-            self.count(name, who.tenant)
-            await asyncio.sleep(REFUSAL_SECONDS)
+            self._count(name, who.tenant)
+            await self._hold(who.tenant)
             raise
         finally:
             mine.state(policies, keys)
+
+    async def _hold(self, tenant: str) -> None:
+        self._refusing[tenant] += 1
+        try:
+            await asyncio.sleep(min(REFUSAL_LONGEST, max(REFUSAL_SECONDS, self._refusing[tenant] / REFUSALS)))
+        finally:
+            self._refusing[tenant] -= 1
+            if not self._refusing[tenant]:
+                del self._refusing[tenant]
 
 
 class OpenStreams:
