@@ -1,6 +1,6 @@
 """What a tenant still gets while another one floods the platform: recall and direct turns, idle and flooded, turn about.
 
-python -m bench.fairness            about six minutes; writes docs/generated/fairness.md
+python -m bench.fairness            about six minutes; writes the report
 python -m bench.fairness --quick    one short round, to see that it runs; nothing is written
 python -m bench.fairness --only http --quick
 """
