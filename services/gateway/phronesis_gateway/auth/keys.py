@@ -71,6 +71,11 @@ def new_secret() -> str:
     return f"phr_{secrets.token_urlsafe(32)}"
 
 
+def is_first_key(who: Principal) -> bool:
+    """Whether `who` came in with the key that a stack begins with, and acts for nobody else."""
+    return OPERATOR in who.scopes and (who.tenant, who.user, who.role, who.acted_by) == ("local", "owner", Role.OWNER, None)
+
+
 def is_secret(text: str) -> bool:
     return _SECRET.fullmatch(text) is not None
 
