@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any, Literal
 
 import yaml
@@ -431,6 +431,8 @@ def _part(text: str, words: GoalWords) -> GoalPart | None:
             each, at = piece.words(end, begins), _past_polite(tokens, words, begins)
     report = _report_at(tokens, at, words)
     found = words.opening(tokens, at)
+    if found is None and (first := words.past(tokens, at, "articles")) > at and _heads(piece, first):
+        found = ("write", "create", at)  # new task: wax the floor
     if report is not None:
         return _report(piece, at, report, formats, refused, each, words)
     if found is None:
@@ -455,6 +457,11 @@ def _forms_only(tokens: Sequence[Token], at: int, words: GoalWords) -> tuple[str
         found.append(kind)
         at = words.at(f"deliverables.{kind}", tokens, at)
     return tuple(found)
+
+
+def _heads(piece: _Piece, at: int) -> bool:
+    """Whether a word stands alone before a colon."""
+    return at + 1 < len(piece.tokens) and piece.text[piece.tokens[at].end : piece.tokens[at + 1].start].strip() == ":"
 
 
 def _starts_deed(piece: _Piece, at: int, words: GoalWords) -> bool:
@@ -696,6 +703,8 @@ class GoalPlanner:
         """Decline what is asked of a year for which there is no data of its sort, though there is of others."""
         lexicon = await self._asker.lexicon(self._goal)
         text = part.said if lexicon is None else _without(part.said, lexicon, "day")
+        if lexicon is not None and _compares_date(text, lexicon):
+            return  # built before 2015
         said = [int(year) for year in _YEAR.findall(text)]
         known = sorted(await self._years_of(part.said)) if said else []
         inside = any(min(said) <= year <= max(said) for year in known) if len(said) > 1 else bool(set(said) & set(known))
@@ -827,6 +836,9 @@ class GoalPlanner:
                     return await self._list_steps(number, part, plan, links, lexicon)
                 continue
             if self._order is not None:
+                if isinstance(plan, Rank) and plan.by is not None and plan.limit == 1:
+                    self._order = ((plan.by,), self._order[1])
+                    return await self._list_steps(number, part, Select(of=plan.of, show=(plan.by,)), (), lexicon)
                 if isinstance(plan, Rank) and plan.descending == self._order[1]:
                     self._order = None  # the best five, the best first
                     return None
@@ -847,7 +859,9 @@ class GoalPlanner:
             ):
                 continue
             return await self._figure_steps(number, part, said, sides, lexicon)
-        if part.verb == "compare" and (compared := _compared(part.object, lexicon)) is not None:
+        if (part.verb == "compare" or self._words.find("versus", self._words.language.tokens(part.object))) and (
+            compared := _compared(part.object, lexicon)
+        ) is not None:
             return await self._list_steps(number, part, compared, (), lexicon)
         return None
 
@@ -1729,6 +1743,15 @@ def _has_fields(kind: NodeType, fields: Mapping[str, Any]) -> bool:
 
 def _names_year(text: str) -> bool:
     return bool(_YEAR.search(text))
+
+
+def _compares_date(text: str, lexicon: Lexicon) -> bool:
+    """Whether a year behind before, after or since is compared with a date of the things that a text is about."""
+    reading = read(text, lexicon)
+    types = {type for item in reading.of("type") for type, _ in item.of("type")}
+    named = [(type, name) for item in reading.of("property") for type, name in item.of("property") if type in types]
+    dated = any((one := lexicon.view.property(type, name)) is not None and one.kind == "date" for type, name in named)
+    return dated and any(a.has("before", "after", "since", "until") and b.has("year") for a, b in pairwise(reading.items))
 
 
 def _without(text: str, lexicon: Lexicon, kind: str) -> str:
