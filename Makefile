@@ -135,7 +135,7 @@ simulate: setup  ## The turn core on models of Postgres and NATS, under 20,000 s
 faults: setup  ## Each fault of the model and the stores: what the client saw; the table is committed
 	$(BIN)/python -m tests.faults
 
-isolation: setup  ## 100,000 random calls of wrong tenants, users and roles, in 25 minutes or less; the report is committed
+isolation: setup  ## 100,000 random calls of wrong tenants, users and roles; the report is committed
 	$(BIN)/python -m tests.tenancy
 
 injections: setup  ## Every order in every carrier and phrase; `make verify` tries a sample of the phrases

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -10,6 +11,8 @@ from uuid import uuid4
 
 import httpx
 
+ENDS = ("completed", "failed", "cancelled", "parked")
+"""States of a task that has ended."""
 _BUSY = (429, 502, 503, 504)
 _MOST_WAIT = 10.0
 """Seconds between two tries of a stack that says it is busy."""
@@ -108,6 +111,39 @@ class Client:
                 raise StackError(str(turn["problem"].get("code", "failed")))
             time.sleep(0.5)
         raise StackError("no end of the turn in time")
+
+    def await_task(self, id: str, patience: float, pause: float) -> dict[str, Any]:
+        """A task once it has ended. One that waits for a person, or takes longer than `patience` seconds, is cancelled.
+
+        Args:
+            id: the task.
+            patience: seconds that it may take.
+            pause: seconds between two looks.
+
+        Returns:
+            The task as it was last seen; its status is `waiting` or `late` where it was cancelled.
+
+        Raises:
+            StackError: the stack does not tell.
+        """
+        path, end = f"/api/v1/tasks/{id}", time.monotonic() + patience
+        while True:
+            task = self.call("GET", path)
+            if task["status"] in ENDS:
+                return task
+            asked = task["status"] == "waiting" and self._is_asked(task)
+            if asked or time.monotonic() > end:
+                with suppress(StackError):  # it may have ended by now
+                    self.call("DELETE", path)
+                return {**task, "status": "waiting" if asked else "late"}
+            time.sleep(pause)
+
+    def _is_asked(self, task: dict[str, Any]) -> bool:
+        """Whether a task waits for a person's answer or approval; a wait for a date ends by itself."""
+        if ((task.get("progress") or {}).get("waiting") or {}).get("kind") == "person":
+            return True
+        pending = self.call("GET", "/api/v1/approvals", params={"status": "pending"})["approvals"]
+        return any(one["turn_id"] == task["task_id"] for one in pending)
 
     def call(self, method: str, path: str, **arguments: Any) -> dict[str, Any]:
         """What a route answers, asked again while the stack is busy.

@@ -29,7 +29,6 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from difflib import SequenceMatcher
@@ -55,8 +54,6 @@ _ALIKE = 0.9
 """What is more like the goal than this repeats it, and offers nothing."""
 LOW_SCORE = 0.3
 """A critic should give a wrong deliverable no more than this."""
-_ENDED = ("completed", "failed", "cancelled", "parked", "waiting")
-"""A task that waits for a person has come to an end here: nobody approves anything."""
 Row = Mapping[str, Any]
 
 
@@ -306,12 +303,12 @@ def listed(wanted: Iterable[Row], every: Iterable[Row], *, spare: Iterable[Row] 
     return check
 
 
-def paired(pairs: Mapping[str, Sequence[Any]]) -> Check:
-    """Each name is told with its values: numbers, days and texts."""
+def paired(pairs: Mapping[str, Sequence[Any]], *, among: Collection[str] = ()) -> Check:
+    """Each name is told with its values: numbers, days and texts; `among` are other texts that a value could have been."""
 
     def check(end: End) -> list[str]:
         wrong = []
-        words = {value for values in pairs.values() for value in values if isinstance(value, str)}
+        words = {*among, *(value for values in pairs.values() for value in values if isinstance(value, str))}
         for name, values in pairs.items():
             places = [*about(end, name, pairs), _group(end.text, name, pairs, words)]
             wrong += [f"no {value} of {name}" for value in values if not any(_has(place, value) for place in places)]
@@ -434,6 +431,18 @@ def created(*wanted: Mapping[str, Any]) -> Check:
     return check
 
 
+def altered(*wanted: tuple[Row, Mapping[str, Any]]) -> Check:
+    """Each of these nodes of the world has these fields now and its others as before, and nothing else was changed."""
+
+    def check(end: End) -> list[str]:
+        now = {one["id"]: {**one, **fields} for one, fields in wanted}
+        wrong = [f"not so: {_short(told)}" for id, told in now.items() if not _fits(end.after.nodes.get(id, {}), told)]
+        expected = {f"node {id} changed" for id in now}
+        return wrong + [told for told in _changes(end) if told not in expected]
+
+    return check
+
+
 def _fits(node: Row, wanted: Mapping[str, Any]) -> bool:
     flat = {**node, **(node.get("properties") or {})}
     return all(_is(flat.get(name), value) for name, value in wanted.items())
@@ -535,7 +544,8 @@ class World:
     def vocabulary(self) -> dict[str, Any]:
         """What expressions may use."""
         own = {name: getattr(self, name) for name in ("of", "open_tasks", "due", "into", "pool", "today")}
-        checks = (figures, listed, paired, ordered, truthful, mentions, unchanged, created, remembered, every, any_of, label)
+        told = (figures, listed, paired, ordered, truthful, mentions, unchanged, label)
+        checks = (*told, created, altered, remembered, every, any_of)
         plain = {"sum": sum, "len": len, "max": max, "min": min, "sorted": sorted, "date": date, "round": round, "float": float}
         return {
             **own,
@@ -772,17 +782,7 @@ def work(user: Client, goal: Goal, agent: str | None, patience: float) -> dict[s
         StackError: it was not taken.
     """
     given = {"goal": goal.text, **({"agent": agent} if agent else {})}
-    id = user.call("POST", "/api/v1/tasks", json=given)["turn_id"]
-    end = time.monotonic() + patience
-    while True:
-        task = user.call("GET", f"/api/v1/tasks/{id}")
-        if task["status"] in _ENDED and task["status"] != "waiting":
-            return task
-        if task["status"] == "waiting" or time.monotonic() > end:
-            with suppress(StackError):  # it may have ended by now
-                user.call("DELETE", f"/api/v1/tasks/{id}")
-            return {**task, "status": "waiting" if task["status"] == "waiting" else "late"}
-        time.sleep(0.3)
+    return user.await_task(user.call("POST", "/api/v1/tasks", json=given)["turn_id"], patience, 0.3)
 
 
 def end_of(goal: Goal, task: Mapping[str, Any], before: State, after: State) -> End:

@@ -35,7 +35,6 @@ from .worlds import FOLDER, State, World, domains
 
 REPORT = Path(__file__).parents[1] / "docs" / "generated" / "tasks.md"
 REACHES = ("within", "near", "outside")
-ENDS = ("completed", "failed", "cancelled", "parked")
 ARMS: dict[str, dict[str, str]] = {
     "full": {},
     "no-strategies": {"ORCHESTRATOR_STRATEGIES": "0"},
@@ -244,16 +243,7 @@ class Runner:
         """The task when it has ended, or when it waits for a person: then it is cancelled."""
         order = {"goal": job.goal, "agent": job.agent, "budget": self._budget}
         accepted = person.call("POST", "/api/v1/tasks", json=order)
-        path, until = f"/api/v1/tasks/{accepted['turn_id']}", time.monotonic() + self._patience
-        while True:
-            task = person.call("GET", path)
-            if task["status"] in ENDS:
-                return task
-            waits = task["status"] == "waiting" and _is_asked(person, task)
-            if waits or time.monotonic() > until:
-                person.call("DELETE", path)
-                return {**task, "status": "waiting" if waits else "late"}
-            time.sleep(_POLL if self._patience <= _SOON else 1.0)
+        return person.await_task(accepted["turn_id"], self._patience, _POLL if self._patience <= _SOON else 1.0)
 
     def _mended(self, admin: Client, person: Client, before: State, after: State) -> None:
         """Make the world as it was before; where that fails, the next task gets a new tenant."""
@@ -313,14 +303,6 @@ def _written(texts: Mapping[str, str], folder: Path) -> Path:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, "utf-8")
     return folder
-
-
-def _is_asked(person: Client, task: Mapping[str, Any]) -> bool:
-    """Whether a task waits for a person's answer or approval; a wait for a date ends by itself."""
-    if ((task.get("progress") or {}).get("waiting") or {}).get("kind") == "person":
-        return True
-    pending = person.call("GET", "/api/v1/approvals", params={"status": "pending"})["approvals"]
-    return any(one["turn_id"] == task["task_id"] for one in pending)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

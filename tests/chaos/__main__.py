@@ -19,9 +19,9 @@ from .report import report
 from .run import Outcome, run
 
 _OF_STORES = "" if STORES is Stores.EMBEDDED else "-production"
-OUTAGES = Path(__file__).parents[2] / "docs" / "generated" / f"outages-report{_OF_STORES}.md"
-NAME = "chaos-report.md" if STORES is Stores.EMBEDDED else "chaos-report-production.md"
-REPORT = Path(__file__).parents[2] / "docs" / "generated" / NAME
+_GENERATED = Path(__file__).parents[2] / "docs" / "generated"
+OUTAGES = _GENERATED / f"outages-report{_OF_STORES}.md"
+REPORT = _GENERATED / f"chaos-report{_OF_STORES}.md"
 
 
 async def _main(kills: int, cuts: int, seed: int, away: float, report_to: Path) -> int:
@@ -60,11 +60,12 @@ async def _weather(given: argparse.Namespace, kills: int, report_to: Path) -> in
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kills", type=int, default=300, help="how many processes are killed (300)")
+    parser.add_argument("--kills", type=int, help="how many processes are killed (300; with --weather 60)")
     parser.add_argument("--cuts", type=int, default=500, help="how many event streams are cut (500)")
     parser.add_argument("--seed", type=int, default=20, help="decides the order of the kills and the cuts (20)")
     parser.add_argument("--away", type=float, default=600, help="seconds that the broker is gone (600)")
-    parser.add_argument("--report", type=Path, default=REPORT, help=f"where the report is written (docs/generated/{NAME})")
+    reports = f"{REPORT.name}, with --weather {OUTAGES.name}, in docs/generated"
+    parser.add_argument("--report", type=Path, help=f"where the report is written ({reports})")
     parser.add_argument("--weather", action="store_true", help="take stores away instead, with kills among them")
     parser.add_argument("--turns", type=int, default=500, help="with --weather: turns that are handed in (500)")
     parser.add_argument("--outages", type=int, default=5, help="with --weather: outages of each store (5)")
@@ -73,6 +74,7 @@ if __name__ == "__main__":
     given = parser.parse_args()
     prepare()
     if given.weather:
-        kills = 60 if given.kills == parser.get_default("kills") else given.kills
-        sys.exit(asyncio.run(_weather(given, kills, OUTAGES)))
-    sys.exit(asyncio.run(_main(given.kills, given.cuts, given.seed, given.away, given.report)))
+        kills = 60 if given.kills is None else given.kills
+        sys.exit(asyncio.run(_weather(given, kills, given.report or OUTAGES)))
+    kills = 300 if given.kills is None else given.kills
+    sys.exit(asyncio.run(_main(kills, given.cuts, given.seed, given.away, given.report or REPORT)))

@@ -15,6 +15,7 @@ import psutil
 from .gates import POINTS, Gates
 from .mix import Wish
 from .model import scripted_model
+from .outages import gone
 from .stack import SERVICES, ChaosStack
 from .traffic import Traffic
 
@@ -26,15 +27,8 @@ async def broker_away(folder: Path, seconds: float) -> float:
     traffic = Traffic(stack.url, stack.key)
     try:
         before = {name: stack.pid(name) for name in SERVICES}
-        # A paused supervisor starts nothing anew, and the services live on without it.
-        supervisor = psutil.Process(stack.supervisor)
-        supervisor.suspend()
-        try:
-            killed = stack.kill("nats")
-            await asyncio.sleep(seconds)
-        finally:
-            supervisor.resume()
-        assert await stack.again("nats", killed, 60), "the broker did not come back"
+        async with gone(stack, "nats", seconds):
+            pass
         start = monotonic()
         sent = await traffic.submit(Wish("plain", "Hello there"), limit=120)
         assert await traffic.ended(sent), "no turn ended after the broker came back"

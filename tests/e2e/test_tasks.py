@@ -322,6 +322,7 @@ async def test_a_file_that_arrived_starts_a_task_of_its_owner_alone(
         ((), "give the times or the event"),
         (("--at", "0 8 * * *", "--on", "file_arrived"), "give the times or the event"),
         (("--at", "0 8 * * *", "--type", "task"), "it belongs to an event"),
+        (("--on", "file_arrived", "--time-zone", "UTC"), "it belongs to times"),
         (("--on", "file_arrived", "--property", "status"), "only nodes have properties"),
         (("--on", "node_changed", "--type", "tsk"), "there is no such type"),
     ],

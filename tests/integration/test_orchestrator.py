@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
@@ -16,7 +16,7 @@ from phronesis_bus import Bus, Call, Relay, announce, ask, connect, serve, tell
 from phronesis_bus.envelope import decode
 from phronesis_contracts import Conflict, NotFound, Nothing, Principal, TurnEnded
 from phronesis_contracts.instructions import AGENT_GET, AgentProfile, AgentRef
-from phronesis_contracts.media import MEDIA_GET, Media, MediaRef
+from phronesis_contracts.media import MEDIA_GET, Media, MediaKind, MediaRef
 from phronesis_contracts.memory import PROFILE_GET, RETRIEVE, AugmentedMemoryContext, Profile, Retrieve
 from phronesis_contracts.orchestrator import (
     CONVERSATION_GET,
@@ -104,7 +104,9 @@ class Front:
 
 
 @asynccontextmanager
-async def neighbours(nats: NatsServer) -> AsyncIterator[None]:
+async def neighbours(nats: NatsServer) -> AsyncIterator[Bus]:
+    """All that a turn asks but the texts of attachments, which nobody serves; the media service's bus, whose file is `m`."""
+
     async def agent(call: Call, request: AgentRef) -> AgentProfile:
         if request.agent != "dialogue":
             raise NotFound("no such agent")
@@ -117,7 +119,9 @@ async def neighbours(nats: NatsServer) -> AsyncIterator[None]:
         return AugmentedMemoryContext(user_id=call.who.user, key_phrases=request.key_phrases)
 
     async def media(call: Call, request: MediaRef) -> Media:
-        raise NotFound("no such media")
+        if request.media_id != "m":
+            raise NotFound("no such media")
+        return Media(id="m", name="a.txt", type="text/plain", kind=MediaKind.DOCUMENT, size=1, sha256="0" * 64)
 
     async with (
         connect("instructions", nats.settings("instructions")) as instructions,
@@ -128,7 +132,7 @@ async def neighbours(nats: NatsServer) -> AsyncIterator[None]:
         await serve(memory, PROFILE_GET, profile)
         await serve(memory, RETRIEVE, retrieve)
         await serve(shelf, MEDIA_GET, media)
-        yield
+        yield shelf
 
 
 @asynccontextmanager
@@ -160,10 +164,14 @@ def reasoner() -> HeldReasoner:
 
 @pytest.fixture
 async def front(nats_server: NatsServer, database: Database, reasoner: HeldReasoner) -> AsyncIterator[Front]:
-    async with AsyncExitStack() as stack:
-        await stack.enter_async_context(neighbours(nats_server))
-        await stack.enter_async_context(orchestrator(nats_server, database, reasoner))
-        bus = await stack.enter_async_context(connect("gateway", nats_server.settings("gateway")))
+    async with neighbours(nats_server), opened(nats_server, database, reasoner) as front:
+        yield front
+
+
+@asynccontextmanager
+async def opened(nats: NatsServer, database: Database, reasoner: HeldReasoner, **settings: Any) -> AsyncIterator[Front]:
+    """A gateway reduced to its questions, and an orchestrator that answers them."""
+    async with orchestrator(nats, database, reasoner, **settings), connect("gateway", nats.settings("gateway")) as bus:
         shown: defaultdict[str, asyncio.Queue[TurnProgress]] = defaultdict(asyncio.Queue)
 
         async def received(msg: Any) -> None:

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any
 
 import pytest
 
-from phronesis_bus import Bus, Call, ask, connect, serve
-from phronesis_bus.envelope import decode
-from phronesis_contracts import NotFound, Nothing, Principal
-from phronesis_contracts.instructions import AGENT_GET, AgentProfile, AgentRef
-from phronesis_contracts.media import EXTRACT_TEXT, MEDIA_GET, ExtractedText, Media, MediaKind, MediaRef, TextRef
-from phronesis_contracts.memory import PROFILE_GET, RETRIEVE, AugmentedMemoryContext, Profile, Retrieve
+from phronesis_bus import Bus, Call, ask, serve
+from phronesis_contracts import NotFound, Principal
+from phronesis_contracts.media import EXTRACT_TEXT, ExtractedText, MediaKind, TextRef
 from phronesis_contracts.orchestrator import (
     CONVERSATION_GET,
-    PROGRESS,
     TURN_CANCEL,
     ConversationRef,
     TurnProgress,
@@ -27,41 +22,10 @@ from phronesis_contracts.orchestrator import (
 )
 from phronesis_postgres import EVERY_TENANT, Database
 from tests.support.servers import NatsServer, PostgresServer
-from tests.unit.orchestrator.fakes import PROFILE
 
-from .test_orchestrator import Front, HeldReasoner, orchestrator, someone
+from .test_orchestrator import Front, HeldReasoner, neighbours, opened, someone
 
 QUICK = {"retry_first": 0.05, "retry_longest": 0.2}
-
-
-@asynccontextmanager
-async def neighbours(nats: NatsServer) -> AsyncIterator[Bus]:
-    """All that a turn asks but the texts of attachments, which nobody serves yet; the media service's bus."""
-
-    async def agent(call: Call, request: AgentRef) -> AgentProfile:
-        return PROFILE
-
-    async def profile(call: Call, request: Nothing) -> Profile:
-        return Profile()
-
-    async def retrieve(call: Call, request: Retrieve) -> AugmentedMemoryContext:
-        return AugmentedMemoryContext(user_id=call.who.user, key_phrases=request.key_phrases)
-
-    async def media(call: Call, request: MediaRef) -> Media:
-        if request.media_id != "m":
-            raise NotFound("no such media")
-        return Media(id="m", name="a.txt", type="text/plain", kind=MediaKind.DOCUMENT, size=1, sha256="0" * 64)
-
-    async with (
-        connect("instructions", nats.settings("instructions")) as instructions,
-        connect("memory", nats.settings("memory")) as memory,
-        connect("media", nats.settings("media")) as shelf,
-    ):
-        await serve(instructions, AGENT_GET, agent)
-        await serve(memory, PROFILE_GET, profile)
-        await serve(memory, RETRIEVE, retrieve)
-        await serve(shelf, MEDIA_GET, media)
-        yield shelf
 
 
 async def return_texts(shelf: Bus) -> None:
@@ -86,19 +50,9 @@ async def shelf(nats_server: NatsServer) -> AsyncIterator[Bus]:
         yield shelf
 
 
-@asynccontextmanager
-async def front(nats: NatsServer, database: Database, **settings: Any) -> AsyncIterator[Front]:
-    async with AsyncExitStack() as stack:
-        await stack.enter_async_context(orchestrator(nats, database, HeldReasoner(), **QUICK, **settings))
-        bus = await stack.enter_async_context(connect("gateway", nats.settings("gateway")))
-        shown: defaultdict[str, asyncio.Queue[TurnProgress]] = defaultdict(asyncio.Queue)
-
-        async def received(msg: Any) -> None:
-            shown[msg.subject.rsplit(".", 1)[1]].put_nowait(decode(TurnProgress, msg.data, PROGRESS.max_bytes))
-
-        await bus.nats.subscribe(PROGRESS.on("*", "*", "*"), cb=received)
-        await bus.nats.flush()
-        yield Front(bus, shown)
+def front(nats: NatsServer, database: Database, **settings: Any) -> AbstractAsyncContextManager[Front]:
+    """One whose turns are tried again soon."""
+    return opened(nats, database, HeldReasoner(), **QUICK, **settings)
 
 
 async def seen_waiting(front: Front, turn: str) -> TurnProgress:

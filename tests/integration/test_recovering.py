@@ -6,6 +6,7 @@ import asyncio
 import sys
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -120,3 +121,23 @@ async def test_a_running_store_that_stops_answering_is_left_while_it_recovers_an
     stall.unlink()
     await eventually(lambda: part.record.restarts == 1, within=20)
     assert part.child.pid != pid
+
+
+async def test_a_store_that_answers_is_not_asked_whether_it_recovers(
+    data: DataDir, supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervising, "_LOOK", 0.1)
+    seen: list[str] = []
+
+    async def is_ready() -> bool:
+        seen.append("ready")
+        return True
+
+    async def says_it_recovers() -> bool:
+        seen.append("asked")
+        return False
+
+    program = replace(store(data, _HANGS), ready=is_ready, says_it_recovers=says_it_recovers)
+    part = supervisor.keep(program)
+    await eventually(lambda: len(seen) >= 6, within=20)
+    assert (part.record.state, set(seen)) == ("up", {"ready"})

@@ -161,10 +161,7 @@ def place_without_the_lock() -> Iterator[None]:
         highest = max((turn["sequence"] for turn in at.rows("turns") if turn["conversation_id"] == id), default=0)
         return {"sequence": highest + 1, "agent": row["agent"]}
 
-    def insert(at: Transaction, id: UUID, tenant: str, user: str, conversation: UUID, sequence: int, *more: Any) -> None:
-        statements.insert_turn(at, id, tenant, user, conversation, sequence, *more)
-
-    with _statement(turns._PLACE, place), _statement(turns._INSERT, insert), _attribute(Transaction, "insert", _insert_freely):
+    with _statement(turns._PLACE, place), _attribute(Transaction, "insert", _insert_freely):
         yield
 
 

@@ -30,6 +30,7 @@ class Submitted:
     answer: TurnProgress | None = None
     """`accepted` or `refused`, as it was heard first."""
     conversation: str | None = None
+    """The conversation that it was sent to, or that it began; `None` until that is heard."""
 
 
 class Clients:
@@ -59,7 +60,7 @@ class Clients:
         steps = "".join(chance.choices("mwoa", (6, 5, 2, 2), k=chance.randint(1, 4)))
         request = SubmitTurn(idempotency_key=key, conversation_id=conversation, text=f"{steps} {key}")
         id = make_turn_id(who.tenant, who.user, key)
-        submitted = self.submitted[id] = Submitted(id, who, request.text)
+        submitted = self.submitted[id] = Submitted(id, who, request.text, conversation=conversation)
         while not submitted.heard.is_set():
             self._publish(who, request)
             if self._world.restless and options.repeats and chance.random() < options.repeats:
@@ -94,9 +95,8 @@ class Clients:
             # Of two messages with one key and different texts either is the turn; the other is refused.
             if not submitted.heard.is_set():
                 if line.problem is not None and line.problem.code == KeyReused.code:
-                    line = TurnProgress(
-                        turn_id=line.turn_id, kind="accepted", conversation_id=new_conversation_id(line.turn_id)
-                    )
+                    its = submitted.conversation or new_conversation_id(line.turn_id)
+                    line = TurnProgress(turn_id=line.turn_id, kind="accepted", conversation_id=its)
                 submitted.answer, submitted.conversation = line, line.conversation_id
                 submitted.heard.set()
         elif line.kind == "waiting":

@@ -156,12 +156,14 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             self._runnable.append(process)
 
     def run(self, main: Coroutine[Any, Any, None], until: float) -> None:
-        """Run `main` in the world's process to its end. Raises `Stuck`, and whatever `main` raises."""
+        """Run `main` in the world's process to its end. Raises `Stuck`, and whatever `main` or a callback raises."""
         asyncio._set_running_loop(self)
         try:
             task = self.create_task(main, context=self.world.context.copy())
-            while not task.done() and not self.halted:
+            while not task.done() and not self.halted and not self.errors:
                 self._step(until)
+            if self.errors:
+                raise self.errors[0].get("exception") or RuntimeError(self.errors[0]["message"])
             if task.done():
                 task.result()
         finally:

@@ -85,12 +85,13 @@ class Transaction:
         """Whether somebody else holds it."""
         return self.server.locks.get((table, key), self) is not self
 
-    def update(self, table: str, key: Key, **values: Any) -> Row:
-        """Change a row that was found. Raises `Blocked`."""
+    def update(self, table: str, key: Key, unique: Iterable[tuple[str, Key]] = (), **values: Any) -> Row:
+        """Change a row that was found; `unique`, and what it raises, as of `insert`: the keys that change."""
         self._check_writable()
         self.lock(table, *key)
         row = self._find(table, key)
         assert row is not None
+        self._check_unique(table, unique, row)
         changed = {**row, **values}
         self.writes[table, key] = changed
         return changed
@@ -105,11 +106,7 @@ class Transaction:
         self.lock(table, *key)
         if self._find(table, key) is not None:
             raise asyncpg.UniqueViolationError(f"duplicate key in {table}")
-        for columns, value in unique:
-            self.lock(f"{table}({columns})", *value)
-            names = columns.split(",")
-            if any(tuple(old[name] for name in names) == value for old in self._all(table)):
-                raise asyncpg.UniqueViolationError(f"duplicate key in {table} ({columns})")
+        self._check_unique(table, unique)
         if self.reach not in ("*", row["tenant"]):
             raise asyncpg.InsufficientPrivilegeError(f"row-level security of {table}")
         self.writes[table, key] = row
@@ -118,6 +115,13 @@ class Transaction:
         self._check_writable()
         self.lock(table, *key)
         self.writes[table, key] = None
+
+    def _check_unique(self, table: str, unique: Iterable[tuple[str, Key]], itself: Row | None = None) -> None:
+        for columns, value in unique:
+            self.lock(f"{table}({columns})", *value)
+            names = columns.split(",")
+            if any(old is not itself and tuple(old[name] for name in names) == value for old in self._all(table)):
+                raise asyncpg.UniqueViolationError(f"duplicate key in {table} ({columns})")
 
     def _all(self, table: str) -> list[Row]:
         reach, self.reach = self.reach, "*"
@@ -165,19 +169,14 @@ class Statement:
 
 
 class Wire:
-    """The way between clients and the server: at once, and without loss."""
+    """The way between clients and the server: without delay or loss, but never within the step that asks."""
 
     def deliver(self, callback: Callable[..., None], *args: Any) -> None:
         """Bring a statement to the server."""
-        callback(*args)
-
-    def rest(self, callback: Callable[..., None], *args: Any) -> None:
-        """Let a moment pass inside a statement."""
-        callback(*args)
-
-    def wake(self, callback: Callable[..., None], *args: Any) -> None:
-        """Go on with a session that waited."""
         asyncio.get_running_loop().call_soon(callback, *args)
+
+    rest = wake = deliver
+    """Let a moment pass inside a statement; go on with a session that waited."""
 
     def loses(self, when: str) -> bool:
         """Whether the connection breaks `before` or `after` a statement."""
@@ -298,6 +297,9 @@ class Server:
             except asyncpg.PostgresError as error:
                 self._refuse(session, operation, error)
                 continue
+            except Exception as error:  # the model itself is at fault: whoever asks learns it, and so does the loop
+                self._refuse(session, operation, error)
+                raise
             session.asked.pop(0)
             if self._wire.loses("after"):
                 _fail(operation.reply, asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation"))

@@ -151,11 +151,15 @@ def _since(row: Row) -> datetime:
 
 
 def look_for_claims(
-    at: Transaction, worker: str, limit: int, lease: float, tasks: int, away: list[str]
+    at: Transaction, worker: str, limit: int, lease: float, tasks: int, away: list[str], most: int
 ) -> list[tuple[Any, ...]]:
-    """The ids of what may be claimed, best first; where each stands is decided by what is committed now."""
+    """The ids of what may be claimed, best first; where each stands is decided by what is committed now.
+
+    The statement looks at the first of each user and tenant alone; here all are looked at.
+    """
     heads: dict[UUID, Row] = {}
-    running = Counter[tuple[str, bool]]()
+    running, here = Counter[tuple[str, bool]](), Counter[str]()
+    of_users = Counter[tuple[str, bool, str]]()
     for row in at.rows("turns"):
         if row["status"] not in ("queued", "running"):
             continue
@@ -164,6 +168,8 @@ def look_for_claims(
             heads[row["conversation_id"]] = row
         if row["status"] == "running" and row["lease_until"] is not None and row["lease_until"] > at.now:
             running[row["tenant"], row["background"]] += 1
+            of_users[row["tenant"], row["background"], row["user_id"]] += 1
+            here[row["tenant"]] += row["worker"] == worker and not row["background"]
     free = defaultdict[tuple[str, bool], list[Row]](list)
     for row in heads.values():
         waits = row["wait"] is not None and row["wait"]["service"] in away and row["expires_at"] > at.now
@@ -171,16 +177,26 @@ def look_for_claims(
             free[row["tenant"], row["background"]].append(row)
     shared: list[tuple[bool, int, datetime, UUID]] = []
     for of, rows in free.items():
-        rows.sort(key=_since)
-        shared += [(of[1], number + running[of], _since(row), row["id"]) for number, row in enumerate(rows, 1)]
+        placed: list[tuple[int, datetime, UUID]] = []
+        for row in sorted(rows, key=_since):
+            of_users[(*of, row["user_id"])] += 1
+            placed.append((of_users[(*of, row["user_id"])], _since(row), row["id"]))
+        placed.sort(key=lambda found: found[:2])
+        numbered = list(enumerate(placed, 1))[: None if of[1] else max(0, most - here[of[0]])]
+        shared += [(of[1], number + running[of], since, id) for number, (_, since, id) in numbered]
     shared.sort(key=lambda found: found[:3])
     people = [found for found in shared if not found[0]]
     return people + [found for found in shared if found[0]][:tasks]
 
 
-@statement(turns._CLAIM, "62735d", look=look_for_claims)
+@statement(turns._BY_INDEX)
+def plan_by_index(at: Transaction) -> None:
+    """The model plans nothing."""
+
+
+@statement(turns._CLAIM, "c2d0eb", look=look_for_claims)
 def claim(
-    at: Transaction, seen: list[tuple[Any, ...]], worker: str, limit: int, lease: float, tasks: int, away: list[str]
+    at: Transaction, seen: list[tuple[Any, ...]], worker: str, limit: int, lease: float, tasks: int, away: list[str], most: int
 ) -> list[Row]:
     claimed: list[Row] = []
     for *_, id in seen:
@@ -612,7 +628,8 @@ def resume(at: Transaction, id: UUID, expired: datetime) -> None:
         sequence = found["next_turn"] + more - 1
         at.update("conversations", (found["id"],), next_turn=sequence + 1, moved=found["moved"] + more)
     expires = at.now + (row["expires_at"] - expired)
-    at.update("turns", (id,), status="queued", sequence=sequence, expires_at=expires)
+    unique = [("conversation_id,sequence", (row["conversation_id"], sequence))]
+    at.update("turns", (id,), unique, status="queued", sequence=sequence, expires_at=expires)
 
 
 @statement(approvals._DUE, "2f5a6a")

@@ -6,13 +6,23 @@ import asyncio
 import os
 import subprocess
 import sys
+import time
 from collections import Counter
+from uuid import uuid4
 
+import asyncpg
 import pytest
 
+from phronesis_contracts import KeyReused, Principal
+from phronesis_contracts.orchestrator import Problem, TurnProgress
+
+from .clients import Submitted
 from .loop import Process, SimulatedLoop, Stuck, seeded
+from .options import draw_options
+from .postgres import Connection, Server, Statement
 from .report import FAULTS
 from .seeds import run_batch
+from .world import World
 
 SEEDS, GROUPS = 300, 6
 
@@ -123,3 +133,70 @@ def test_a_run_that_waits_for_nothing_is_stuck() -> None:
 
     with pytest.raises(Stuck):
         in_loop(loop, main())
+
+
+def test_a_callback_that_fails_ends_the_run_before_it_is_stuck() -> None:
+    loop = SimulatedLoop(1, 1000)
+
+    async def main() -> None:
+        loop.call_later(1.0, {}.pop, "nothing")
+        await loop.create_future()
+
+    with pytest.raises(KeyError, match="nothing"):
+        in_loop(loop, main())
+
+
+def test_a_message_whose_key_was_taken_is_of_the_conversation_that_it_was_sent_to() -> None:
+    loop = SimulatedLoop(1, 1000)
+    world, id = World(loop, draw_options(loop)), str(uuid4())
+    sent = world.clients.submitted[id] = Submitted(id, Principal(tenant="t", user="u"), "m 0/1", conversation="its own")
+    refused = TurnProgress(turn_id=id, kind="refused", problem=Problem(code=KeyReused.code, detail="", status=409))
+    world.clients.hear("", refused.model_dump_json().encode())
+    assert sent.answer is not None
+    assert (sent.answer.kind, sent.conversation) == ("accepted", "its own")
+
+
+@pytest.fixture
+async def server() -> Server:
+    """A model of Postgres with a table of letters, each at a place of its own."""
+    insert = Statement(lambda at, id, place: at.insert("letters", (id,), letter(id, place), [("place", (place,))]))
+    move = Statement(lambda at, id, place: at.update("letters", (id,), [("place", (place,))], place=place))
+    return Server({"INSERT": insert, "MOVE": move}, time.time)
+
+
+def letter(id: str, place: int) -> dict[str, object]:
+    return {"id": id, "tenant": "t", "place": place}
+
+
+async def began(server: Server) -> Connection:
+    connection = Connection(server, None)
+    await connection.execute("BEGIN; SET LOCAL phronesis.tenant = 't'")
+    return connection
+
+
+async def test_a_row_is_moved_to_no_place_that_another_has(server: Server) -> None:
+    one = await began(server)
+    for id, place in (("a", 1), ("b", 2)):
+        await one.execute("INSERT", id, place)
+    await one.execute("MOVE", "b", 2)
+    await one.execute("COMMIT")
+    other = await began(server)
+    with pytest.raises(asyncpg.UniqueViolationError):
+        await other.execute("MOVE", "b", 1)
+
+
+async def test_a_row_that_moves_waits_for_whoever_takes_the_place(server: Server) -> None:
+    one, other = await began(server), await began(server)
+    await one.execute("INSERT", "a", 1)
+    await other.execute("INSERT", "b", 2)
+    moving = asyncio.create_task(other.execute("MOVE", "b", 1))
+    await one.execute("MOVE", "a", 3)
+    assert not moving.done()
+    await one.execute("COMMIT")
+    assert await moving == "DONE 1"
+
+
+async def test_a_statement_that_the_model_does_not_know_fails_for_whoever_asks(server: Server) -> None:
+    connection = await began(server)
+    with pytest.raises(NotImplementedError, match="SELECT 2"):
+        await connection.execute("SELECT 2")

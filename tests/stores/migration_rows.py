@@ -301,6 +301,7 @@ ROWS: dict[str, dict[str, str]] = {
             '\'{"service": "graph", "code": "unavailable", "tries": 2}\', 3.5 '
             f"FROM conversations WHERE id = {_id(1)};"
         ),
+        "0019-shares": _OUTBOX,
     },
 }
 """By service and migration, in their order."""

@@ -201,9 +201,9 @@ async def test_passages_of_a_document_that_went_meanwhile_get_no_vector(kept: Ke
     who, conversation = someone(), str(uuid4())
     await embed_all(kept)
     await keep(kept, who, conversation)
-    waiting = await kept.documents._store.claim(32)
+    waiting = await kept.documents._store.claim("", 32)
     assert waiting is not None
-    assert await kept.documents._store.claim(32) is None, "it is somebody else's for a minute"
+    assert await kept.documents._store.claim("", 32) is None, "it is somebody else's for a minute"
     event = ConversationDeleted(deletion_id=str(uuid4()), conversation_id=conversation, user=who.user)
     await kept.memory.handlers.on_conversation_deleted(News(who.tenant, "1", 1), event)
     await kept.documents._store.embedded(waiting, await kept.memory.embedder.embed_texts(waiting.texts))

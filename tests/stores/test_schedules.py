@@ -68,7 +68,7 @@ async def start_all(schedules: PostgresSchedules) -> int:
 
 
 async def runs(database: Database, who: Principal) -> list[Task]:
-    return list((await PostgresTasks(database).list(who, ListTasks())).tasks)
+    return list((await PostgresTasks(database).list(who, ListTasks(limit=100))).tasks)
 
 
 async def get(schedules: PostgresSchedules, who: Principal, schedule: Schedule) -> Schedule:

@@ -23,18 +23,15 @@ from phronesis_contracts.tasks import (
     AddTrigger,
     ChangeSchedule,
     ListSchedules,
-    ListTasks,
     Schedule,
-    Task,
     Trigger,
 )
 from phronesis_orchestrator.tasks.schedules import PostgresSchedules, TriggerHandlers
-from phronesis_orchestrator.tasks.store import PostgresTasks
 from phronesis_orchestrator.turns.store import PostgresTurns
 from phronesis_orchestrator.turns.turn import NewTurn
 from phronesis_postgres import EVERY_TENANT, Database
-from tests.stores.test_schedules import waits_for_a_lock
-from tests.stores.test_turns import LEASE, someone
+from tests.stores.test_schedules import get, owner, runs, waits_for_a_lock
+from tests.stores.test_turns import LEASE
 from tests.support.personas import Persona
 from tests.support.servers import PostgresServer
 from tests.unit.orchestrator.fakes import FakeNeighbours
@@ -71,10 +68,6 @@ def handlers(schedules: PostgresSchedules) -> TriggerHandlers:
     return TriggerHandlers(schedules, FakeNeighbours(owners={GET_NODE.subject: read}), 900.0, OPEN, lambda: None)
 
 
-def owner(tenant: str | None = None) -> Principal:
-    return someone(tenant, key=str(uuid4()))
-
-
 def reader_of_nodes(tenant: str | None = None) -> Principal:
     return owner(tenant).model_copy(update=Persona.EXECUTE.rights)
 
@@ -109,14 +102,6 @@ async def start(
 ) -> bool:
     told = News(who.tenant, news, 1)
     return await schedules.start_on(told, UUID(schedule.schedule_id), event or happened(), 900.0, OPEN)
-
-
-async def runs(database: Database, who: Principal) -> list[Task]:
-    return list((await PostgresTasks(database).list(who, ListTasks(limit=100))).tasks)
-
-
-async def get(schedules: PostgresSchedules, who: Principal, schedule: Schedule) -> Schedule:
-    return await schedules.get(who, schedule.schedule_id, datetime.now(UTC))
 
 
 async def found(

@@ -72,7 +72,7 @@ class HostileWeb:
         self._server: asyncio.Server | None = None
 
     async def addresses(self, host: str) -> tuple[str, ...]:
-        """See `Resolver`."""
+        """See `HostResolver`."""
         answers = self._names.get(host.removesuffix("."), [()])
         return answers.pop(0) if len(answers) > 1 else answers[0]
 

@@ -37,6 +37,8 @@ _TRIES = 20
 _VARYING = re.compile(
     r'"(trace_id|created_at|began_at|ended_at|expires_at|retry_after)": ?("[^"]*"|[0-9.]+)|"id": ?"[0-9a-f-]{36}"'
 )
+_FORBIDDEN = re.compile(r'"code\\?": ?\\?"forbidden\\?"')
+"""How a refusal says so, by HTTP or as text inside an answer of MCP."""
 _PRINCIPAL = "Phronesis-Principal"
 
 
@@ -59,9 +61,9 @@ class Found:
     overheard: list[str] = field(default_factory=list)
     """Messages of the bus that came where none of theirs may."""
     overreached: list[str] = field(default_factory=list)
-    """Tools that answered a caller whose rights do not open them."""
+    """Tools that answered a caller whose rights do not open them, or looked at the call before they refused it."""
     refused_roles: int = 0
-    """Tools that refused a caller whose rights do not open them."""
+    """Tools that refused a caller whose rights do not open them, with `forbidden`."""
 
     @property
     def seen(self) -> list[str]:
@@ -204,8 +206,10 @@ class Stranger:
         done = answer.status < 300 and (shot.face == "http" or '"isError":false' in answer.text.replace(" ", ""))
         if done:
             self.found.overreached.append(f"{shot.face} {shot.what} as {persona}: {answer.text[:300]}")
-        else:
+        elif _FORBIDDEN.search(answer.text):
             self.found.refused_roles += 1
+        elif answer.status not in (429, 503, 504):  # rights are looked at before anything else of a call
+            self.found.overreached.append(f"{shot.face} {shot.what} as {persona} is not refused: {answer.text[:300]}")
 
     def _look(self, shot: Shot, answer: Answer, secrets: set[str]) -> None:
         if answer.status == 500:

@@ -30,6 +30,9 @@ ENVIRONMENT = {
     # The rate of a key would refuse most of the calls before they are looked at.
     "GATEWAY_REQUESTS_PER_SECOND": "1000000",
     "GATEWAY_BURST": "1000000",
+    "GATEWAY_TENANT_REQUESTS_PER_SECOND": "1000000",
+    "GATEWAY_TENANT_BURST": "1000000",
+    "GATEWAY_MAX_REQUESTS_PER_TENANT": "1000000",
 }
 
 

@@ -56,13 +56,20 @@ class DataDir:
         for path in self.private_files():
             _shut(path.parent, 0o700)
             _shut(path, 0o600)
-        for path in self.logs.glob("up.log*"):
-            _strike_keys(path)
 
     def private_files(self) -> Iterator[Path]:
         """The files there are that hold keys, passwords or their hashes."""
         for pattern in _PRIVATE:
             yield from self.root.glob(pattern)
+
+    def strike_keys(self) -> None:
+        """Take keys of the API out of the logs of starts, where earlier versions wrote the owner's. The caller holds the lock:
+        a supervisor that runs writes to such a file, and would go on in the old one.
+        """
+        for log in self.logs.glob("up.log*"):
+            text = log.read_bytes()
+            if _KEY.search(text):
+                write_atomically(log, _KEY.sub(b"(struck)", text))
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -94,23 +101,16 @@ _KEY = re.compile(rb"phr_[A-Za-z0-9_-]{43}")
 
 def _shut(path: Path, mode: int) -> None:
     # What belongs to somebody else is theirs to shut: `doctor` names a folder that is open.
-    with suppress(PermissionError):
+    with suppress(PermissionError, FileNotFoundError):  # a file may go while a supervisor works here
         if path.stat().st_mode & 0o077:
             path.chmod(mode)
 
 
-def _strike_keys(log: Path) -> None:
-    """Take keys of the API out of a log: earlier versions wrote the owner's there."""
-    text = log.read_bytes()
-    if _KEY.search(text):
-        log.write_bytes(_KEY.sub(b"(struck)", text))
-
-
-def write_atomically(path: Path, text: str, mode: int = 0o600) -> None:
+def write_atomically(path: Path, text: str | bytes, mode: int = 0o600) -> None:
     """Write a file that a reader, or a kill half-way, sees whole or not at all."""
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     fresh.touch(mode=mode)
-    fresh.write_text(text)
+    fresh.write_bytes(text if isinstance(text, bytes) else text.encode())
     fresh.replace(path)
 
 

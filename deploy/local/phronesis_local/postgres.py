@@ -78,7 +78,8 @@ def program(folder: Path, log: Path, environment: Mapping[str, str], connections
         return await answers(folder)
 
     async def recovers() -> bool:
-        return _RECOVERS in await _answer(folder)
+        answer = await _answer(folder)
+        return _REFUSES in answer and any(reason in answer for reason in _RECOVERS)
 
     command = [*_unprivileged_command(), str(binaries() / "postgres"), "-D", str(data)]
     command += [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
@@ -101,8 +102,10 @@ async def answers(folder: Path) -> bool:
     return (await _answer(folder)).startswith(b"R")
 
 
-_RECOVERS = b"C57P03\x00"
-"""The code in the refusal of a server that starts, or recovers its data."""
+_REFUSES = b"C57P03\x00"
+"""The code in the refusal of a server that takes no sessions now."""
+_RECOVERS = (b"starting up", b"recovery")
+"""Why it takes none while it brings its data in order; one that shuts down has the same code."""
 
 
 async def _answer(folder: Path) -> bytes:

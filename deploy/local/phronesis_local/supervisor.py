@@ -148,11 +148,12 @@ class Supervisor:
             await asyncio.sleep(_POLL)
             if time.monotonic() - looked > _LOOK:
                 trim(part.program.log)
-                still = await recovery.still(part.child.process)
                 if await part.program.ready() is not False:
-                    answered = time.monotonic()
+                    answered = looked = time.monotonic()
                     if part.record.state == "recovering":
                         self._say(part, state="up")
+                    continue
+                still = await recovery.still(part.child.process)
                 looked = time.monotonic()
                 if looked - answered > _SILENT and part.program.recovers and still < _SILENT:
                     if part.record.state == "up":

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from stat import S_ISREG
 from uuid import uuid4
 
@@ -104,6 +105,7 @@ def up(settings: LocalSettings, parts: Sequence[str] = ()) -> int:
         data.create()
         _raise_file_limit()
         with data.locked():
+            data.strike_keys()
             check_stores(data, settings)
             rotate(data.log("supervisor"))
             logging.basicConfig(filename=data.log("supervisor"), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
@@ -192,6 +194,8 @@ def up_detached(settings: LocalSettings) -> int:
     data = DataDir(settings.data)
     progress = Progress()
     data.create()
+    with suppress(AlreadyRunning), data.locked():
+        data.strike_keys()  # before the supervisor has the file open
     fresh = not data.key.exists()
     output = data.log("up")
     rotate(output)

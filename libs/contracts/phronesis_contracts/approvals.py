@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from .errors import Conflict, Forbidden, NotFound
-from .messages import Event, Message, Rpc
+from .messages import WRITTEN_AS_NUMBER, Event, Message, Rpc
 from .origins import Label, OriginKind
 from .tools import Effect
 
@@ -274,15 +274,15 @@ class PolicyVersion(Message):
 class SetActionPolicy(Message):
     """A policy in the place of the one in force, whole: what is left out is as the system comes with it."""
 
-    replaces: int = Field(ge=0, le=2**31 - 1)
+    replaces: Annotated[int, Field(ge=0, le=2**31 - 1), WRITTEN_AS_NUMBER]
     """The version that the change was made for; another one by now is a conflict."""
     rules: tuple[ActionRule, ...] = Field(default=(), max_length=MAX_RULES)
     """What becomes of calls, by the origin that they depend on and their effect; one rule for each pair."""
     egress: tuple[str, ...] = Field(default=(), max_length=MAX_HOSTS)
     """Hosts that agents may send data to without asking: `example.org`, or `*.example.org` with all below it."""
-    approval_seconds: float = Field(default=7 * 24 * 3600.0, ge=MIN_SECONDS, le=MAX_SECONDS)
+    approval_seconds: Annotated[float, Field(ge=MIN_SECONDS, le=MAX_SECONDS), WRITTEN_AS_NUMBER] = 7 * 24 * 3600.0
     """Seconds that an approval waits for its answer."""
-    restores: int | None = Field(default=None, ge=0, le=2**31 - 1)
+    restores: Annotated[int, Field(ge=0, le=2**31 - 1), WRITTEN_AS_NUMBER] | None = None
     """An earlier version to go back to; nothing else is stated with it."""
 
 

@@ -9,10 +9,11 @@ import hashlib
 import importlib.resources
 import logging
 import sys
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -31,18 +32,48 @@ from phronesis_contracts import Busy, ServiceError, Unavailable
 T = TypeVar("T")
 Vector: TypeAlias = npt.NDArray[np.float32]
 """`float32 [384]` of length 1."""
-_WAITING = 512
-"""Pieces of work that may wait in one lane."""
+_WAITING, _WAITING_OF_TENANT = 512, 128
+"""Pieces of work that may wait in one lane, and those of one tenant among them."""
+tenant: ContextVar[str] = ContextVar("tenant", default="")
+"""For whom texts are embedded; empty for the platform's own work over all tenants."""
 
 _Job = tuple[Callable[[], Any], "asyncio.Future[Any]"]
+
+
+class _Lane:
+    """Work that waits: tenants in turn, and that of each in its order."""
+
+    def __init__(self) -> None:
+        self._waiting: OrderedDict[str, deque[_Job]] = OrderedDict()
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, of: str, job: _Job) -> None:
+        """Let a tenant's work wait. Raises `Busy`: too much waits already, of this tenant or of all."""
+        waiting = self._waiting.get(of, ())
+        if self._count >= _WAITING or len(waiting) >= _WAITING_OF_TENANT:
+            raise Busy("the embedder has too much to do", retry_after=1)
+        self._waiting.setdefault(of, deque()).append(job)
+        self._count += 1
+
+    def take(self) -> _Job:
+        """The next one; the tenant's others come after those of the other tenants."""
+        of, waiting = self._waiting.popitem(last=False)
+        job = waiting.popleft()
+        self._count -= 1
+        if waiting:
+            self._waiting[of] = waiting
+        return job
 
 
 class PriorityThread:
     """Runs functions one at a time in a thread of its own. `open()` makes one."""
 
     def __init__(self) -> None:
-        self._urgent: deque[_Job] = deque()
-        self._bulk: deque[_Job] = deque()
+        self._urgent = _Lane()
+        self._bulk = _Lane()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="embedder")
         self._wake = asyncio.Event()
 
@@ -58,18 +89,20 @@ class PriorityThread:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
-            for _, future in (*lanes._urgent, *lanes._bulk):
-                if not future.done():
-                    future.set_exception(Unavailable("the embedder stops", retry_after=1))
+            for lane in (lanes._urgent, lanes._bulk):
+                while lane:
+                    _, future = lane.take()
+                    if not future.done():
+                        future.set_exception(Unavailable("the embedder stops", retry_after=1))
             lanes._thread.shutdown(wait=True)
 
     async def do(self, function: Callable[[], T], *, urgent: bool = False) -> T:
-        """The result of `function`, run after at most one other where it is urgent. Raises `Busy`: too much waits already."""
-        lane = self._urgent if urgent else self._bulk
-        if len(lane) >= _WAITING:
-            raise Busy("the embedder has too much to do", retry_after=1)
+        """The result of `function`, run before all that is not urgent where it is, and with the tenants in turn.
+
+        Raises `Busy`: too much waits already.
+        """
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        lane.append((function, future))
+        (self._urgent if urgent else self._bulk).add(tenant.get(), (function, future))
         self._wake.set()
         return await future
 
@@ -81,7 +114,7 @@ class PriorityThread:
             if not lane:
                 self._wake.clear()
                 continue
-            function, future = lane.popleft()
+            function, future = lane.take()
             if future.done():  # its caller has gone
                 continue
             try:

@@ -18,7 +18,7 @@ from phronesis_contracts.orchestrator import PROGRESS
 from phronesis_contracts.service import KEY_REVOKED
 
 from . import console, openai
-from .auth.authentication import Authenticator, OpenStreams, RateLimiter
+from .auth.authentication import Authenticator, Limits, OpenStreams
 from .auth.handlers import BusKeys, bus_keys_router, keys_router
 from .auth.keyring import Keyring
 from .auth.keys import USER, KeyStore, SessionStore
@@ -127,9 +127,7 @@ class Parts:
         self.bus_keys = BusKeys(bus, store)
         self.tokens = tokens
         jwts = TokenVerifier(tokens.settings, tokens.keys) if tokens else None
-        self.authenticator = Authenticator(
-            self.keyring, self.tickets, sessions, RateLimiter(settings.requests_per_second, settings.burst), jwts
-        )
+        self.authenticator = Authenticator(self.keyring, self.tickets, sessions, Limits(settings, self.metrics.refused), jwts)
         self.turns = TurnService(bus, self.watch, settings.accept_wait)
         self.named = ResourceNames(mcp or McpSettings(urls=()), settings.cors_origins)
         self.allowed = AllowLists(profile_reader(bus))
@@ -171,7 +169,16 @@ def build_api(parts: Parts) -> FastAPI:
                 *HEADERS,
                 *openai.HEADERS,
             ),
-            expose_headers=("ETag", "Location", "Retry-After", "X-Request-Id", "WWW-Authenticate", "Mcp-Session-Id"),
+            expose_headers=(
+                "ETag",
+                "Location",
+                "RateLimit",
+                "RateLimit-Policy",
+                "Retry-After",
+                "X-Request-Id",
+                "WWW-Authenticate",
+                "Mcp-Session-Id",
+            ),
         )
     app.include_router(turns_router(authenticator, bus, parts.turns, TraceCollector(bus), settings.wait))
     app.include_router(chat_router(authenticator, parts.turns, settings.wait))

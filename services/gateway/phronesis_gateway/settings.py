@@ -28,10 +28,21 @@ class GatewaySettings(BaseSettings):
     """Seconds that the messages endpoint waits for a turn's end before it answers 202."""
     accept_wait: float = Field(default=10.0, gt=0, le=60)
     """Seconds that a turn may take to be accepted before the caller gets a 503."""
-    requests_per_second: float = Field(default=500.0, gt=0)
-    """Requests of one key, on average."""
-    burst: int = Field(default=1_000, ge=1)
-    """Requests of one key at once."""
+    requests_per_second: float = Field(default=30.0, gt=0)
+    """Requests of one user, on average. The first key, the owner's of a local stack, has no such limits."""
+    burst: int = Field(default=60, ge=1)
+    """Requests of one user at once."""
+    program_requests_per_second: float = Field(default=600.0, gt=0)
+    """Requests of one key that acts for users, for all of them together, on average."""
+    program_burst: int = Field(default=1_200, ge=1)
+    """Requests of such a key at once."""
+    tenant_requests_per_second: float = Field(default=1_000.0, gt=0)
+    """Requests of one tenant, with all its keys, on average."""
+    tenant_burst: int = Field(default=2_000, ge=1)
+    """Requests of one tenant at once."""
+    max_requests_per_tenant: int = Field(default=200, ge=1)
+    """Requests of one tenant that are being answered side by side, those that wait for a turn among them; event streams
+    are counted by themselves."""
     max_body: int = Field(default=1024 * 1024, ge=1_024)
     """Bytes of a request's body; uploads have their own limit, which the media contract states."""
     max_connections: int = Field(default=1_000, ge=1)

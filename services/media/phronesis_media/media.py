@@ -10,6 +10,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Awaitable, Callable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol
@@ -17,6 +18,8 @@ from typing import Any, Protocol
 from phronesis_contracts import Message, Principal
 from phronesis_contracts.media import MAX_UPLOAD, FilePurpose, Media, MediaKind, TextPart
 
+tenant: ContextVar[str] = ContextVar("tenant", default="")
+"""Whose medium is read."""
 LONGEST_REPLY = 400_000
 """Characters of a text that one reply carries."""
 LARGEST_REPLY = 900_000

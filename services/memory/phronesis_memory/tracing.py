@@ -11,6 +11,7 @@ from phronesis_bus import Call, Kind, Metric, News, Tracing
 from phronesis_bus.metrics import MODEL_SECONDS
 from phronesis_contracts import Message, memory
 from phronesis_contracts.episodes import MemoryFound, MemoryQuery, RecalledEpisodes, RecalledStrategies, RecallEpisodes
+from phronesis_embedding import tenant
 
 from .ports import Embedder
 from .values import Vector
@@ -36,9 +37,10 @@ RETRIEVAL = Metric(
 def trace_handler(
     tracing: Tracing, operation: Operation, store: str, handler: Handler[Envelope, In, Out]
 ) -> Handler[Envelope, In, Out]:
-    """The handler with a span around it."""
+    """The handler with a span around it, which embeds for its caller's tenant."""
 
     async def run(envelope: Envelope, request: In) -> Out:
+        tenant.set(envelope.who.tenant if isinstance(envelope, Call) else envelope.tenant)
         with tracing.span(
             f"{operation} {store}",
             gen_ai__operation__name=operation,

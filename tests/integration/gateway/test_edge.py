@@ -159,7 +159,21 @@ async def test_a_key_over_its_rate_is_a_429_and_others_are_not(nats_server: Nats
         answers = [await running.http.get("/api/v1/tools", headers=ann.headers) for _ in range(3)]
         assert [answer.status_code for answer in answers] == [200, 200, 429]
         assert (answers[2].json()["code"], 1 <= int(answers[2].headers["retry-after"]) <= 10) == ("too_many_requests", True)
+        left = [re.findall(r'"user";r=(\d+)', answer.headers["ratelimit"]) for answer in answers]
+        assert left == [["1"], ["0"], ["0"]]
+        assert {answer.headers["ratelimit-policy"] for answer in answers} == {'"user";q=2;w=20, "tenant";q=2000;w=2'}
         assert (await running.http.get("/api/v1/tools", headers=bob.headers)).status_code == 200
+
+
+async def test_requests_of_one_tenant_at_once_are_bounded_and_another_tenant_is_answered(
+    nats_server: NatsServer, database: PostgresSettings
+) -> None:
+    async with gateway(nats_server, database, max_requests_per_tenant=1) as running:
+        ann, bob = await running.holder(), await running.holder()
+        answers = await asyncio.gather(*(running.http.get("/api/v1/conversations", headers=ann.headers) for _ in range(20)))
+        assert {answer.status_code for answer in answers} == {200, 429}
+        assert (await running.http.get("/api/v1/tools", headers=bob.headers)).status_code == 200
+        assert (await running.http.get("/api/v1/tools", headers=ann.headers)).status_code == 200
 
 
 async def test_pages_of_no_origin_may_read_answers_unless_it_is_listed(

@@ -351,3 +351,23 @@ async def test_without_its_database_the_gateway_serves_known_keys_and_refuses_ot
             assert await status(unknown) == 200
     finally:
         await server.stop()
+
+
+@pytest.mark.parametrize("path", [KEYS, f"{KEYS}/bus"])
+@pytest.mark.parametrize("days", ["30", True])
+async def test_the_days_of_a_key_are_a_number_and_no_text(api: RunningGateway, admin: Holder, path: str, days: object) -> None:
+    wanted = {"tenant": admin.who.tenant, "user": "bob", "days": days}
+    refused = await api.http.post(path, json=wanted, headers=admin.headers)
+    assert (refused.status_code, refused.json()["field"]) == (400, "days")
+
+
+@pytest.mark.parametrize("narrow", [{"tools": ["recall"]}, {"scopes": ("phronesis:read",)}])
+async def test_a_key_that_cannot_administer_is_no_other_administrator_for_the_last_one(
+    api: RunningGateway, admin: Holder, narrow: dict[str, Any]
+) -> None:
+    await api.holder(tenant=admin.who.tenant, **Persona.ADMIN.rights, **narrow)
+    itself = f"/api/v1/users/{admin.who.user}"
+    refused = await api.http.delete(itself, headers=admin.headers)
+    assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
+    await api.holder(tenant=admin.who.tenant, **Persona.ADMIN.rights)
+    assert (await api.http.delete(itself, headers=admin.headers)).status_code == 202

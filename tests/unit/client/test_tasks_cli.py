@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from phronesis import Client
+from phronesis import Client, KeyInfo
 from phronesis.calls.turns import add_schedule
-from phronesis.cli import run, tasks
+from phronesis.cli import account, run, tasks
 from phronesis.cli.chat import describe_wait
 from phronesis.models import TurnEvent
-from phronesis_contracts import BadRequest
-from phronesis_contracts.tasks import TaskNotEnded, Trigger
+from phronesis_contracts import BadRequest, TimedOut
+from phronesis_contracts.orchestrator import TaskBudget, TurnStatus
+from phronesis_contracts.tasks import Task, TaskNotEnded, Trigger
 from tests.support.fake_gateway import KEY, FakeGateway
 
 PDF = b"%PDF-1.7 \xff\x00\r\n"
@@ -122,3 +125,72 @@ def test_what_a_task_or_a_turn_waits_for_is_told_in_plain_words() -> None:
     event = TurnEvent(id="1", kind="phase", data=data)
     said = "waiting for graph, which does not answer; it goes on by itself"
     assert (tasks._line(event), describe_wait(event)) == (said, said)
+
+
+@dataclass
+class Slow:
+    """A client of one task that is asked each half hour, and the clock by which it is."""
+
+    states: list[str]
+    now: float = 0.0
+
+    @property
+    def tasks(self) -> Slow:
+        return self
+
+    def get(self, task_id: str) -> Task:
+        return task_of(self.states.pop(0))
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += 1_800.0
+
+
+def task_of(status: str) -> Task:
+    return Task.model_construct(task_id="t1", status=TurnStatus(status), budget=TaskBudget(seconds=900.0))
+
+
+def test_a_task_that_waited_for_longer_than_its_budget_is_watched_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = Slow(["running", "waiting", "waiting", "waiting", "running", "completed"])
+    monkeypatch.setattr(tasks, "time", slow)
+    assert tasks._await_end(cast(Client, slow), task_of("running")).status is TurnStatus.COMPLETED
+
+
+def test_a_task_that_works_for_longer_than_its_budget_is_not_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = Slow(["running"] * 4)
+    monkeypatch.setattr(tasks, "time", slow)
+    with pytest.raises(TimedOut, match="task t1 has not ended"):
+        tasks._await_end(cast(Client, slow), task_of("running"))
+    assert slow.now == 3_600.0
+
+
+def test_a_schedule_of_events_takes_no_time_zone(client: Client, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(BadRequest, match="a time zone belongs to `cron`"):
+        client.schedules.add("Look", time_zone="Europe/Oslo", on=Trigger(event="file_arrived"))
+    assert run(["schedules", "add", "Look", "--on", "file_arrived", "--time-zone", "UTC"]) == 2
+    assert "it belongs to times: --at" in " ".join(capsys.readouterr().err.split())
+
+
+NOW = datetime.now(UTC)
+DAY = timedelta(days=1)
+
+
+@pytest.mark.parametrize(
+    ("ends", "revoked", "state"),
+    [
+        (None, None, "good"),
+        (NOW + DAY, None, f"good until {NOW + DAY:%Y-%m-%d}"),
+        (NOW - DAY, None, "expired"),
+        (NOW - DAY, NOW - DAY, "expired"),
+        (NOW - DAY, NOW - 2 * DAY, "revoked"),
+        (NOW + DAY, NOW, "revoked"),
+        (None, NOW, "revoked"),
+    ],
+)
+def test_a_key_whose_time_was_over_before_it_was_revoked_is_shown_as_expired(
+    ends: datetime | None, revoked: datetime | None, state: str
+) -> None:
+    key = KeyInfo(id="k", tenant="t", user="u", role="member", expires_at=ends, revoked_at=revoked)
+    assert account._state(key) == state

@@ -34,10 +34,9 @@ from evals.strangers import (
 )
 
 TODAY = date(2026, 6, 1)
-WORLDS = {name: World(SETS / name, TODAY) for name in ("strangers", "newcomers")}
+WORLDS = {name: World(SETS / name, TODAY) for name in ("strangers", "newcomers", "arrivals")}
 WORLD = WORLDS["strangers"]
 GOALS = {goal.id: goal for goal in WORLD.goals}
-NEWCOMERS = {goal.id: goal for goal in WORLDS["newcomers"].goals}
 WRITTEN = {name: yaml.safe_load((SETS / name / "deliverables.yaml").read_text("utf-8")) for name in WORLDS}
 
 each_world = pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
@@ -68,9 +67,13 @@ def verdict(id: str, came: End) -> Verdict:
     return judge(GOALS[id], came, WORLD)
 
 
+def found(name: str, id: str) -> tuple[World, Goal]:
+    """The world of a set, and a goal of it."""
+    return WORLDS[name], next(goal for goal in WORLDS[name].goals if goal.id == id)
+
+
 def delivered(name: str, one: dict[str, str]) -> Verdict:
-    world = WORLDS[name]
-    goal = next(goal for goal in world.goals if goal.id == one["id"])
+    world, goal = found(name, one["id"])
     return judge(goal, End(goal.text, "completed", text=one["text"]), world)
 
 
@@ -293,7 +296,8 @@ def test_there_are_twenty_goals_of_each_kind(world: World) -> None:
 
 
 def test_no_goal_is_in_two_sets() -> None:
-    assert not {goal.text.casefold() for goal in GOALS.values()} & {goal.text.casefold() for goal in NEWCOMERS.values()}
+    texts = [goal.text.casefold() for world in WORLDS.values() for goal in world.goals]
+    assert len(texts) == len(set(texts))
 
 
 @each_world
@@ -328,12 +332,16 @@ def test_every_cell_is_what_the_ontology_declares(world: World) -> None:
             assert set(known) <= set(declared.get("enum", known))
 
 
-def test_two_people_of_the_newcomers_share_a_first_name_and_a_category_has_no_entry() -> None:
-    world = WORLDS["newcomers"]
+@pytest.mark.parametrize(
+    ("world", "kind", "none"),
+    [(WORLDS["newcomers"], "Supplier", {"trade": "fishmonger"}), (WORLDS["arrivals"], "Bus", {"drive": "hydrogen"})],
+    ids=["newcomers", "arrivals"],
+)
+def test_two_people_share_a_first_name_and_a_category_has_no_entry(world: World, kind: str, none: dict[str, str]) -> None:
     first = [label(one).split()[0] for one in world.of("human")]
     assert len(first) == len(set(first)) + 1
-    assert world.of("Supplier")
-    assert not world.of("Supplier", trade="fishmonger")
+    assert world.of(kind)
+    assert not world.of(kind, **none)
 
 
 @each_world
@@ -345,27 +353,55 @@ def test_days_of_the_constitution_move_to_today_and_those_of_the_tables_do_not(w
 
 
 BROKEN = ("Dragon", "Snow White", "Bubbles")
+ELECTRIC = ("Bumblebee", "Marigold", "Silver Fern")
+TESTED = ("Duchess", "Old Mabel", "Kestrel", "Badger")
 
 
 @pytest.mark.parametrize(
-    ("id", "nodes"),
+    ("name", "id", "nodes"),
     [
-        ("w-08", [{"type": "task", "title": f"Get a quote for the repair of {name}"} for name in BROKEN]),
-        ("w-09", [{**BENCH, "title": "Wash the curtains of the dining hall", "dueDate": "2027-09-17"}]),
+        ("newcomers", "w-08", [{"type": "task", "title": f"Get a quote for the repair of {name}"} for name in BROKEN]),
+        ("newcomers", "w-09", [{**BENCH, "title": "Wash the curtains of the dining hall", "dueDate": "2027-09-17"}]),
         (
+            "newcomers",
             "w-10",
             [{"type": "decision", "title": "Serve tap water in jugs", "reasoning": "Bottles fill the bins and the fridges."}],
         ),
         (
+            "newcomers",
             "n-12",
             [{"type": "task", "title": f"Invite the inspector to {name}"} for name in ("Brinkholm Kitchen", "Tannery Kitchen")],
         ),
+        (
+            "arrivals",
+            "w-10",
+            [
+                {
+                    "type": "task",
+                    "title": "Wax the floor of the waiting room",
+                    "dueDate": "2027-05-03",
+                    "priority": 3,
+                    "effortHours": 4,
+                }
+            ],
+        ),
+        (
+            "arrivals",
+            "w-12",
+            [
+                {
+                    "type": "decision",
+                    "title": "Sell tickets in the bakeries",
+                    "reasoning": "The machines are out of order every other week.",
+                }
+            ],
+        ),
+        ("arrivals", "w-13", [{"type": "task", "title": f"Measure the battery of {name}"} for name in ELECTRIC]),
+        ("arrivals", "n-14", [{"type": "task", "title": f"Take {name} to the test station"} for name in TESTED]),
     ],
 )
-def test_a_write_for_a_newcomer_is_accepted_whole_and_not_with_one_less_or_more(
-    id: str, nodes: list[dict[str, object]]
-) -> None:
-    goal, world = NEWCOMERS[id], WORLDS["newcomers"]
+def test_a_write_is_accepted_whole_and_not_with_one_less_or_more(name: str, id: str, nodes: list[dict[str, object]]) -> None:
+    world, goal = found(name, id)
     made = [{**node, "id": f"new-{at}"} for at, node in enumerate(nodes)]
     more: dict[str, object] = {"id": "new-more", "type": "task", "title": "Mend the bench"}
 
@@ -377,14 +413,58 @@ def test_a_write_for_a_newcomer_is_accepted_whole_and_not_with_one_less_or_more(
     assert not right(*made, more)
 
 
-def test_what_a_newcomer_wants_to_be_remembered_has_to_be_said() -> None:
-    goal, world = NEWCOMERS["w-11"], WORLDS["newcomers"]
+@pytest.mark.parametrize(
+    ("id", "fields"),
+    [
+        ("w-08", {"ta-roster": {"dueDate": "2027-01-09"}}),
+        ("w-09", {"ta-lost": {"status": "done"}}),
+        (
+            "n-13",
+            {
+                "ta-wipers": {"dueDate": "2026-06-01"},
+                "ta-tacho": {"dueDate": "2026-06-08"},
+                "ta-leaflet": {"dueDate": "2026-06-11"},
+                "ta-benches": {"dueDate": "2026-06-13"},
+            },
+        ),
+        ("n-15", {"ta-charger": {"status": "done"}}),
+    ],
+)
+def test_a_change_is_accepted_whole_and_not_with_one_less_or_more(id: str, fields: dict[str, dict[str, object]]) -> None:
+    world, goal = found("arrivals", id)
+    before = {task["id"]: dict(task) for task in world.of("task")}
+
+    def right(*altered: tuple[str, dict[str, object]], links: frozenset[tuple[str, str, str]] = frozenset()) -> bool:
+        after = {**before, **{one: {**before[one], **new, "revision": 2} for one, new in altered}}
+        return judge(goal, End(goal.text, "completed", before=State(before), after=State(after, links)), world).right
+
+    assert right(*fields.items())
+    assert not right(*list(fields.items())[1:])
+    assert not right(*fields.items(), ("ta-audit", {"priority": 1}))
+    assert not right(*((one, {**new, "owner": "Agnes Thorley"}) for one, new in fields.items()))
+    assert not right(*fields.items(), links=frozenset({(next(iter(fields)), "PART_OF", "pr-tap")}))
+
+
+@pytest.mark.parametrize(
+    ("name", "id", "told", "other"),
+    [
+        (
+            "newcomers",
+            "w-11",
+            "The caretaker of the moor school has the alarm code.",
+            "The caretaker of the moor school has a dog.",
+        ),
+        ("arrivals", "w-11", "Our tyre dealer is shut on Wednesdays.", "Our tyre dealer is shut on Mondays."),
+    ],
+)
+def test_what_is_to_be_remembered_has_to_be_said(name: str, id: str, told: str, other: str) -> None:
+    world, goal = found(name, id)
 
     def right(text: str) -> bool:
         return judge(goal, End(goal.text, "completed", after=State(memories={"m": text})), world).right
 
-    assert right("The caretaker of the moor school has the alarm code.")
-    assert not right("The caretaker of the moor school has a dog.")
+    assert right(told)
+    assert not right(other)
 
 
 def test_a_set_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

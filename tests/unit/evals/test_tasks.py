@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from evals.client import Client, StackError
 from evals.reading import normal
 from evals.tasks import REACHES, Job, jobs_of, sample
 from evals.truth.tasks import (
@@ -372,3 +373,36 @@ def test_a_sample_is_fixed_and_has_every_reach_in_its_share() -> None:
     assert [job.id for job in taken] == [job.id for job in sample(list(reversed(some)), 10)]
     assert sorted(job.reach for job in taken).count("within") in (5, 6, 7)
     assert {job.reach for job in taken} == set(REACHES)
+
+
+class Stack(Client):
+    """A stack whose task is in one state after the other, and that may ask for an approval."""
+
+    def __init__(self, states: list[str], *, asks: bool) -> None:
+        super().__init__("http://nowhere.example", "key")
+        self.states, self.asks, self.cancelled = states, asks, 0
+
+    def call(self, method: str, path: str, **arguments: Any) -> dict[str, Any]:
+        if method == "DELETE":
+            self.cancelled += 1
+            raise StackError("409 turn_ended")
+        if path == "/api/v1/approvals":
+            return {"approvals": [{"turn_id": "t1"}] if self.asks else []}
+        return {"task_id": "t1", "status": self.states.pop(0) if len(self.states) > 1 else self.states[0]}
+
+
+@pytest.mark.parametrize(
+    ("states", "asks", "patience", "status", "cancelled"),
+    [
+        (["queued", "running", "completed"], False, 60.0, "completed", 0),
+        (["running", "waiting", "failed"], False, 60.0, "failed", 0),
+        (["running", "waiting", "completed"], True, 60.0, "waiting", 1),
+        (["running"], False, 0.0, "late", 1),
+        (["waiting"], False, 0.0, "late", 1),
+    ],
+)
+def test_a_task_is_awaited_until_it_ends_or_asks_somebody_or_is_late(
+    states: list[str], asks: bool, patience: float, status: str, cancelled: int
+) -> None:
+    with Stack(states, asks=asks) as stack:
+        assert (stack.await_task("t1", patience, 0.0)["status"], stack.cancelled) == (status, cancelled)

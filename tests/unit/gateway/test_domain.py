@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from datetime import UTC, datetime, timedelta
+
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from pydantic import ValidationError
 
 from phronesis_bus import Signer
 from phronesis_contracts import BadRequest, Forbidden, Principal
 from phronesis_contracts.catalog import TOOLS
-from phronesis_gateway.auth.keys import OPERATOR, find_tools, is_secret, new_secret, require_maker
+from phronesis_gateway.auth.keys import OPERATOR, find_tools, is_secret, new_secret, require_maker, require_narrower
 from phronesis_gateway.http.requests import MAX_TOOLS, MessageGiven
 from phronesis_gateway.http.uploads import clean_file_name
+from phronesis_gateway.turns.handlers import ScheduleGiven
 from tests.support.personas import Persona
 
 ADMIN = Principal(tenant="acme", user="boss", **Persona.ADMIN.rights, scopes=("audit",))
@@ -40,6 +45,50 @@ def test_an_operator_makes_keys_of_any_tenant_but_the_platforms_own() -> None:
 def test_a_scope_without_the_role_makes_no_keys() -> None:
     with pytest.raises(Forbidden):
         require_maker(OWNER.model_copy(update=Persona.NOOR.rights), "local", ())
+
+
+NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+
+
+@pytest.mark.parametrize("who", [ADMIN, OWNER])
+@pytest.mark.parametrize(("ends", "until"), [(None, None), (None, NOON), (NOON, NOON), (NOON, NOON - SECOND)])
+def test_a_key_that_ends_with_its_makers_or_before_is_no_wider(
+    who: Principal, ends: datetime | None, until: datetime | None
+) -> None:
+    require_narrower(who, ends, None, until)
+    require_narrower(who.model_copy(update={"tools": ("forget", "recall")}), ends, ("recall",), until)
+
+
+@pytest.mark.parametrize("who", [ADMIN, OWNER])
+@pytest.mark.parametrize(
+    ("own", "tools", "until", "field"),
+    [
+        (None, None, None, "days"),
+        (None, None, NOON + SECOND, "days"),
+        (("recall",), None, NOON, "tools"),
+        (("recall",), ("forget", "recall"), NOON, "tools"),
+    ],
+)
+def test_a_key_that_ends_later_or_may_call_more_than_its_makers_is_refused(
+    who: Principal, own: tuple[str, ...] | None, tools: tuple[str, ...] | None, until: datetime | None, field: str
+) -> None:
+    with pytest.raises(Forbidden) as refused:
+        require_narrower(who.model_copy(update={"tools": own}), NOON, tools, until)
+    assert refused.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "give `cron` or `on`"),
+        ({"cron": "0 8 * * *", "on": {"event": "file_arrived"}}, "give `cron` or `on`"),
+        ({"on": {"event": "file_arrived"}, "time_zone": "UTC"}, "`time_zone` belongs to `cron`"),
+    ],
+)
+def test_a_schedule_has_times_in_a_zone_or_events_and_not_both(given: dict[str, object], said: str) -> None:
+    with pytest.raises(ValidationError, match=re.escape(said)):
+        ScheduleGiven.model_validate({"goal": "Look", **given})
 
 
 @pytest.mark.req("D-C08")

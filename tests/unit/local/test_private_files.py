@@ -53,8 +53,17 @@ def test_a_directory_from_before_is_shut_to_others(opened: DataDir) -> None:
 def test_the_owners_key_is_struck_from_a_log_of_the_version_before(opened: DataDir, name: str) -> None:
     log = opened.logs / name
     log.write_text(f"ready\nyour key (kept in the data directory, file `key`): {SECRET}\nstopped\n")
-    opened.create()
+    before = log.open()
+    opened.strike_keys()
     assert log.read_text() == "ready\nyour key (kept in the data directory, file `key`): (struck)\nstopped\n"
+    with before:
+        assert SECRET in before.read()  # the new text stands in a file of its own: a kill leaves one of both whole
+
+
+def test_a_private_file_that_goes_meanwhile_holds_up_nothing(opened: DataDir) -> None:
+    (opened.secrets / "gone").symlink_to("nowhere")
+    opened.create()
+    assert stat.S_IMODE((opened.root / "key").stat().st_mode) == 0o600
 
 
 @pytest.fixture

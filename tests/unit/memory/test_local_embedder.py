@@ -107,6 +107,44 @@ async def test_a_caller_that_has_gone_is_not_worked_for() -> None:
     assert done == ["last"]
 
 
+async def test_tenants_take_turns() -> None:
+    done: list[str] = []
+    go = threading.Event()
+
+    async def embed(tenant: str, number: int) -> None:
+        phronesis_embedding.tenant.set(tenant)
+        await lanes.do(lambda: done.append(f"{tenant} {number}"))
+
+    async with PriorityThread.open() as lanes:
+        tasks = [asyncio.create_task(lanes.do(lambda: go.wait(5)))]
+        await asyncio.wait(tasks, timeout=0)
+        tasks += [asyncio.create_task(embed("loud", number)) for number in range(4)]
+        tasks += [asyncio.create_task(embed("quiet", number)) for number in range(2)]
+        await asyncio.wait(tasks, timeout=0)
+        go.set()
+        await asyncio.gather(*tasks)
+    assert done == ["loud 0", "quiet 0", "loud 1", "quiet 1", "loud 2", "loud 3"]
+
+
+async def test_a_tenant_with_too_much_waiting_is_refused_and_another_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(phronesis_embedding, "_WAITING_OF_TENANT", 1)
+    go = threading.Event()
+    async with PriorityThread.open() as lanes:
+        tasks: list[asyncio.Task[object]] = [asyncio.create_task(lanes.do(lambda: go.wait(5)))]
+        await asyncio.wait(tasks, timeout=0)
+        await asyncio.wait(tasks, timeout=0)
+        phronesis_embedding.tenant.set("loud")
+        tasks.append(asyncio.create_task(lanes.do(lambda: None)))
+        await asyncio.wait(tasks, timeout=0)
+        with pytest.raises(Busy):
+            await lanes.do(lambda: None)
+        phronesis_embedding.tenant.set("quiet")
+        tasks.append(asyncio.create_task(lanes.do(lambda: None)))
+        await asyncio.wait(tasks, timeout=0)
+        go.set()
+        await asyncio.gather(*tasks)
+
+
 async def test_a_full_lane_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(phronesis_embedding, "_WAITING", 0)
     async with PriorityThread.open() as lanes:

@@ -413,6 +413,8 @@ def add_schedule(
     """
     if (cron is None) == (on is None):
         raise BadRequest("give `cron` or `on`")
+    if on is not None and time_zone != "UTC":
+        raise BadRequest("a time zone belongs to `cron`", field="time_zone")
     fields = {"goal": goal, "agent": agent, "enabled": enabled, "budget": budget or TaskBudget()}
     order: AddSchedule | AddTrigger
     if on is None:

@@ -57,7 +57,7 @@ def create(
         list[str], typer.Option("--tool", help="A tool that it may call, and it opens nothing else; may be given again.")
     ] = [],  # noqa: B006
 ) -> None:
-    """Make a key and print it, alone, on stdout. It cannot be shown again, and is never wider than yours."""
+    """Make a key and print it, alone, on stdout. It cannot be shown again, and does not outlive yours."""
     from phronesis_contracts import Agent, BadRequest, Role
     from phronesis_contracts.principal import describe_rights, is_old_role
 
@@ -110,11 +110,12 @@ def list_keys(stack: Stack) -> None:
 
 
 def _state(key: KeyInfo) -> str:
-    if key.revoked_at:
+    # The gateway ends a key whose time is over by revoking it as of then.
+    if key.expires_at is not None and key.expires_at <= (key.revoked_at or datetime.now(UTC)):
+        return "expired"
+    if key.revoked_at is not None:
         return "revoked"
-    if key.expires_at is None:
-        return "good"
-    return "expired" if key.expires_at < datetime.now(UTC) else f"good until {key.expires_at:%Y-%m-%d}"
+    return "good" if key.expires_at is None else f"good until {key.expires_at:%Y-%m-%d}"
 
 
 @keys_app.stack_command(json=False)

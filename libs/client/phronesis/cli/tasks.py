@@ -205,7 +205,6 @@ def _watch_until_end(client: Client, task: Task) -> Task:
 def _follow_events(client: Client, task: Task) -> Task:
     from phronesis_contracts import ServiceError
 
-    deadline = time.monotonic() + task.budget.seconds + _BEYOND
     try:
         for event in client.turns.events(task.task_id):
             if line := _line(event):
@@ -214,14 +213,19 @@ def _follow_events(client: Client, task: Task) -> Task:
         if 400 <= exc.status < 500:
             raise
         output.note(f"events are lost ({exc.code}), looking for the end")
-    return _await_end(client, task, deadline)
+    return _await_end(client, task)
 
 
-def _await_end(client: Client, task: Task, deadline: float) -> Task:
+def _await_end(client: Client, task: Task) -> Task:
+    """The task once it has ended. Raises `TimedOut`: it has worked for longer than its budget without waiting for anybody."""
     from phronesis_contracts import TimedOut
 
+    allowed = task.budget.seconds + _BEYOND
+    deadline = time.monotonic() + allowed
     while not (found := client.tasks.get(task.task_id)).status.ended:
-        if time.monotonic() > deadline and found.status != "waiting":
+        if found.status == "waiting":
+            deadline = time.monotonic() + allowed
+        elif time.monotonic() > deadline:
             raise TimedOut(f"task {task.task_id} has not ended; look again with `phronesis tasks show {task.task_id}`")
         time.sleep(_LOOK_AGAIN)
     return found
@@ -405,6 +409,8 @@ def add_schedule(
     which = {name: given for name, given in (("type", type), ("property", property), ("value", value)) if given is not None}
     if on is None and which:
         raise typer.BadParameter("it belongs to an event: --on", param_hint=f"--{next(iter(which))}")
+    if on is not None and time_zone is not None:
+        raise typer.BadParameter("it belongs to times: --at", param_hint="--time-zone")
     trigger = validate_message(Trigger, {"event": on, **which}) if on is not None else None
     budget = _budget(seconds, tokens, usd, calls)
     with stack.client() as client:

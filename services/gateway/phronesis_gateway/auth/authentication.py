@@ -1,4 +1,4 @@
-"""Who asks, whether the key's rate allows it, and a route that checks this before it reads a body.
+"""Who asks, whether the caller's limits allow it, and a route that checks this before it reads a body.
 
 Refusals go into the audit trail.
 """
@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import re
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Annotated, Any
 
 from fastapi import Depends, Header, Request, Security
@@ -27,15 +29,41 @@ from phronesis_contracts import BadRequest, Principal, ServiceError, TooManyRequ
 from phronesis_contracts.service import AUDITED
 
 from ..http.requests import parse_json
+from ..settings import GatewaySettings
 from ..turns.submission import OWNER, owner_of
 from .keyring import Keyring
-from .keys import ACT_FOR_USERS, USER, WRITE, SessionStore, is_secret, require_scope, require_whole
+from .keys import ACT_FOR_USERS, USER, WRITE, SessionStore, is_first_key, is_secret, require_scope, require_whole
 from .tickets import Tickets
 from .tokens import TokenVerifier
 
 _KEYS = 10_000
-_SHARE = 0.05
-"""What a request for one of a program's users costs the program's key: twenty users may be as busy as one key."""
+REFUSAL_SECONDS, REFUSAL_LONGEST, REFUSALS = 1.0, 30.0, 20
+"""Seconds after which a caller over a limit is told so, at least and at most, and how many of one tenant are told in a second
+while there are more: a caller with many connections that repeats at once takes little time from the others."""
+
+
+class Share:
+    """What one request uses of its caller's limits, and what its answer says of them; `release` when it has been answered."""
+
+    def __init__(self) -> None:
+        self.headers: list[tuple[bytes, bytes]] = []
+        self.release: Callable[[], None] = _nothing
+
+    def state(self, policies: Sequence[RateLimiter], keys: Sequence[str]) -> None:
+        """State the limits as headers (draft-ietf-httpapi-ratelimit-headers)."""
+        of = list(zip(policies, keys, strict=True))
+        self.headers = [
+            (b"ratelimit-policy", ", ".join(policy.policy for policy, _ in of).encode()),
+            (b"ratelimit", ", ".join(policy.state(key) for policy, key in of).encode()),
+        ]
+
+
+def _nothing() -> None:
+    """Release nothing."""
+
+
+share: ContextVar[Share | None] = ContextVar("share", default=None)
+"""The request at hand, in the outermost part of the application and in what it calls."""
 
 
 class RateLimiter:
@@ -44,25 +72,112 @@ class RateLimiter:
     Args:
         per_second: requests that flow in each second.
         burst: requests that a bucket holds.
+        name: what the limit is called in headers and metrics.
     """
 
-    def __init__(self, per_second: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, per_second: float, burst: int, clock: Callable[[], float] = time.monotonic, *, name: str = "user"
+    ) -> None:
+        self.name = name
         self._per_second = per_second
         self._burst = float(burst)
         self._clock = clock
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
-    def spend(self, key: str, requests: float = 1.0) -> None:
-        """Take one request, or a share of one, from the bucket of `key`. Raises `TooManyRequests`: it is empty."""
+    def _left(self, key: str) -> tuple[float, float]:
         now = self._clock()
         left, since = self._buckets.get(key, (self._burst, now))
-        left = min(self._burst, left + (now - since) * self._per_second)
-        if left < requests:
-            raise TooManyRequests("too many requests for this key", retry_after=(requests - left) / self._per_second)
-        self._buckets[key] = (left - requests, now)
+        return min(self._burst, left + (now - since) * self._per_second), now
+
+    def spend(self, key: str) -> None:
+        """Take one request from the bucket of `key`. Raises `TooManyRequests`: it is empty."""
+        left, now = self._left(key)
+        if left < 1:
+            raise TooManyRequests(f"too many requests of this {self.name}", retry_after=(1 - left) / self._per_second)
+        self._buckets[key] = (left - 1, now)
         self._buckets.move_to_end(key)
         if len(self._buckets) > _KEYS:
             self._buckets.popitem(last=False)
+
+    @property
+    def policy(self) -> str:
+        """The item of `RateLimit-Policy`: requests in a bucket, and seconds in which an empty one is full again."""
+        return f'"{self.name}";q={self._burst:.0f};w={max(1, math.ceil(self._burst / self._per_second))}'
+
+    def state(self, key: str) -> str:
+        """The item of `RateLimit`: requests left, and seconds until there is one more."""
+        left, _ = self._left(key)
+        return f'"{self.name}";r={int(left)};t={max(0, math.ceil((int(left) + 1 - left) / self._per_second))}'
+
+
+class TenantRequests:
+    """Counts requests that are being answered, by tenant. `most`: of one tenant."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._open: Counter[str] = Counter()
+
+    def begin(self, tenant: str) -> Callable[[], None]:
+        """Count one more; the result, called once or oftener, ends it. Raises `TooManyRequests`: there are too many."""
+        if self._open[tenant] >= self._most:
+            raise TooManyRequests("too many requests of this tenant at once", retry_after=1)
+        self._open[tenant] += 1
+        ended = False
+
+        def end() -> None:
+            nonlocal ended
+            if not ended:
+                ended = True
+                self._open[tenant] -= 1
+                if not self._open[tenant]:
+                    del self._open[tenant]
+
+        return end
+
+
+class Limits:
+    """What callers may ask. `count`: told of each refusal, by limit and tenant."""
+
+    def __init__(self, settings: GatewaySettings, count: Callable[[str, str], None]) -> None:
+        self._user = RateLimiter(settings.requests_per_second, settings.burst)
+        self._program = RateLimiter(settings.program_requests_per_second, settings.program_burst, name="program")
+        self._tenant = RateLimiter(settings.tenant_requests_per_second, settings.tenant_burst, name="tenant")
+        self._at_once = TenantRequests(settings.max_requests_per_tenant)
+        self._count = count
+        self._refusing: Counter[str] = Counter()
+
+    async def spend(self, who: Principal) -> None:
+        """Count one request of `who`. Raises `TooManyRequests`, after a while."""
+        if is_first_key(who):
+            return
+        mine = share.get() or Share()
+        of = [(self._user, f"{who.tenant}/{who.user}"), (self._tenant, who.tenant)]
+        if who.acted_by is not None:  # one user of a program does not use up what its others have
+            of.insert(1, (self._program, str(who.key)))
+        policies, keys = [policy for policy, _ in of], [key for _, key in of]
+        name = "at_once"
+        try:
+            mine.release()
+            mine.release = self._at_once.begin(who.tenant)
+            for policy, key in of:
+                name = policy.name
+                policy.spend(key)
+        except TooManyRequests:
+            mine.release()
+            self._count(name, who.tenant)
+            await self._hold(who.tenant)
+            raise
+        finally:
+            mine.state(policies, keys)
+
+    async def _hold(self, tenant: str) -> None:
+        self._refusing[tenant] += 1
+        try:
+            await asyncio.sleep(min(REFUSAL_LONGEST, max(REFUSAL_SECONDS, self._refusing[tenant] / REFUSALS)))
+        finally:
+            self._refusing[tenant] -= 1
+            if not self._refusing[tenant]:
+                del self._refusing[tenant]
 
 
 class OpenStreams:
@@ -120,13 +235,13 @@ class Authenticator:
         keyring: Keyring,
         tickets: Tickets,
         sessions: SessionStore,
-        rate: RateLimiter,
+        limits: Limits,
         jwts: TokenVerifier | None = None,
     ) -> None:
         self._keyring = keyring
         self._tickets = tickets
         self._sessions = sessions
-        self._rate = rate
+        self._limits = limits
         self._jwts = jwts
 
     async def by_headers(self, headers: Headers, *, tools: bool = False) -> Principal:
@@ -139,7 +254,7 @@ class Authenticator:
             Unauthorized: there is no key, or it is not valid.
             Forbidden: it may not act for the user that is named, or calls its tools alone.
             BadRequest: what is named is no user.
-            TooManyRequests: the key is over its rate.
+            TooManyRequests: the user, the program or the tenant is over its limits.
             Unavailable: the store of keys is down, or the issuer's keys cannot be had.
         """
         given = headers.getlist("authorization")
@@ -149,7 +264,7 @@ class Authenticator:
         users = headers.getlist(USER)
         if len(users) > 1:
             raise BadRequest(f"send one {USER} header", field=USER)
-        return self._counted(await self._keyring.acting(who, users[0]) if users else who, tools=tools)
+        return await self._counted(await self._keyring.acting(who, users[0]) if users else who, tools=tools)
 
     async def acting(self, who: Principal, user: str | None) -> Principal:
         """The user that a body names, where the key acts for users; `who` where it does not. Raises as `by_headers` does."""
@@ -157,7 +272,7 @@ class Authenticator:
 
     async def by_key(self, authorization: str | None) -> Principal:
         """The holder of the key or the token in an `Authorization` header; raises as `by_headers` does."""
-        return self._counted(await self._by_key(authorization))
+        return await self._counted(await self._by_key(authorization))
 
     async def _by_key(self, authorization: str | None) -> Principal:
         """The holder of the key or the token in an `Authorization` header."""
@@ -174,22 +289,20 @@ class Authenticator:
         """
         found = self._tickets.holder(ticket, turn)
         who = await self._keyring.holder_of(found.key)
-        who = self._counted(await self._keyring.acting(who, found.user, known=True) if found.user else who)
+        who = await self._counted(await self._keyring.acting(who, found.user, known=True) if found.user else who)
         if not await self._sessions.use_ticket(who.tenant, found.hash, found.expires_at):
             raise Unauthorized("the ticket was used; make another one")
         return who
 
     async def by_id(self, key: str) -> Principal:
         """The holder of the key with this id, which was presented before; raises as `by_headers` does."""
-        return self._counted(await self._keyring.holder_of(key))
+        return await self._counted(await self._keyring.holder_of(key))
 
-    def _counted(self, who: Principal, *, tools: bool = False) -> Principal:
+    async def _counted(self, who: Principal, *, tools: bool = False) -> Principal:
         assert who.key is not None
         require_whole(who, tools=tools)
         trace.get_current_span().set_attribute(OWNER, owner_of(who))
-        if who.acted_by is not None:  # one user of a program does not use up what its others have
-            self._rate.spend(f"{who.key}/{who.user}")
-        self._rate.spend(who.key, 1.0 if who.acted_by is None else _SHARE)
+        await self._limits.spend(who)
         return who
 
 

@@ -43,6 +43,12 @@ log = logging.getLogger(__name__)
 _AGAIN = 5.0
 
 
+async def _end_of(who: Principal, store: KeyStore) -> datetime | None:
+    """When the key that `who` comes with ends; `None` for never."""
+    own = await store.by_id(who.key) if who.key else None
+    return own.expires_at if own else None
+
+
 class BusKeys:
     """What administrators do with keys of the bus, and what becomes of those that they revoke."""
 
@@ -60,8 +66,7 @@ class BusKeys:
         ends = now + timedelta(days=given.days)
         try:
             require_bus_maker(who, given.tenant)
-            own = await self._store.by_id(who.key) if who.key else None
-            require_narrower(who, own.expires_at if own else None, None, ends)
+            require_narrower(who, await _end_of(who, self._store), None, ends)
         except Forbidden as error:
             await audit_refusal(self._bus, who, "keys.create", given.model_dump(mode="json"), error)
             raise
@@ -173,7 +178,7 @@ class _KeyManager:
         ends = None if given.days is None else now + timedelta(days=given.days)
         try:
             require_maker(who, tenant, given.scopes, given.role)
-            require_narrower(who, await self._end_of(who), tools, ends)
+            require_narrower(who, await _end_of(who, self._store), tools, ends)
         except Forbidden as error:
             await audit_refusal(self._bus, who, "keys.create", given.model_dump(mode="json"), error)
             raise
@@ -184,10 +189,6 @@ class _KeyManager:
         key = Key(id=str(uuid4()), prefix=secret[:PREFIX_LENGTH], created_at=now, **stated)
         await self._store.add(key, hash_secret(secret), who)
         return KeyMade(**asdict(key), key=secret)
-
-    async def _end_of(self, who: Principal) -> datetime | None:
-        own = await self._store.by_id(who.key) if who.key else None
-        return own.expires_at if own else None
 
     async def may_see(self, who: Principal, action: str, arguments: dict[str, Any]) -> str | None:
         try:
@@ -228,9 +229,9 @@ def keys_router(authenticator: Authenticator, bus: Bus, store: KeyStore, keyring
     async def create_key(given: KeyGiven, who: Caller) -> Response:
         """Make a key.
 
-        Its secret is in the answer, this once. Administrators make keys for their own tenant; the scope `operator` lifts
-        that. No key is wider than the one that makes it: it has no scope and may call no tool that the maker's lacks, and does
-        not outlive it.
+        Its secret is in the answer, this once. No key is good for longer than the one that it is made with. Administrators make
+        keys for their own tenant, make none for an owner, and give no scope that their own key lacks except `act_for_users`;
+        owners make keys for owners too, and the scope `operator` lifts all of that but the end.
         """
         made = await manager.make(who, given)
         return json_response(made, 201, {"Location": f"{KEYS}/{made.id}", **_deprecation(who, given)})

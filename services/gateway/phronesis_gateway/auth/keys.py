@@ -71,6 +71,11 @@ def new_secret() -> str:
     return f"phr_{secrets.token_urlsafe(32)}"
 
 
+def is_first_key(who: Principal) -> bool:
+    """Whether `who` came in with the key that a stack begins with, and acts for nobody else."""
+    return OPERATOR in who.scopes and (who.tenant, who.user, who.role, who.acted_by) == ("local", "owner", Role.OWNER, None)
+
+
 def is_secret(text: str) -> bool:
     return _SECRET.fullmatch(text) is not None
 
@@ -257,13 +262,13 @@ class SessionStore(Protocol):
 
 
 def require_whole(who: Principal, *, tools: bool = False) -> None:
-    """Let keys that call some tools alone do nothing else. Raises `Forbidden`.
+    """Refuse a key that is limited to certain tools wherever no tool is called. Raises `Forbidden`.
 
     Args:
-        tools: whether a tool is called, which says itself whom it is open to.
+        tools: whether a tool is called; the tool then checks whether the key may call it.
     """
     if who.tools is not None and not tools:
-        raise Forbidden("this key calls its tools and does nothing else")
+        raise Forbidden("this key may call its tools and nothing else")
 
 
 class KeyStore(Protocol):

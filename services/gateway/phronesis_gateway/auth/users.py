@@ -78,7 +78,9 @@ _COMPLETE = """
     WHERE tenant = $1 AND id = $2 AND completed_at IS NULL RETURNING true"""
 _OTHER_ADMIN = """
     SELECT EXISTS (SELECT FROM keys WHERE tenant = $1 AND "user" <> $2 AND role = 'admin' AND revoked_at IS NULL
-        AND NOT bus AND (expires_at IS NULL OR expires_at > now()))"""
+        AND NOT bus AND (expires_at IS NULL OR expires_at > now())
+        AND tools IS NULL AND (NOT scopes @> '{phronesis:read}' OR scopes @> '{phronesis:write}'))"""
+"""Whether somebody else administers the tenant: not with a key that calls some tools alone, or changes nothing."""
 _OWNS = """SELECT EXISTS (SELECT FROM keys WHERE tenant = $1 AND "user" = $2 AND access = 'owner' AND revoked_at IS NULL)"""
 _KEYS = 'SELECT count(*) FROM keys WHERE tenant = $1 AND "user" = $2'
 _REVOKE = 'UPDATE keys SET revoked_at = now() WHERE tenant = $1 AND "user" = $2 AND revoked_at IS NULL RETURNING id'

@@ -95,7 +95,7 @@ def sign_in_page(note: h.Node = None) -> h.Element:
         h.label(for_="key")["Your key"],
         h.input("#key", name="key", type="password", autocomplete="off", required=True, autofocus=True, placeholder="phr_…"),
         h.button(type="submit")["Sign in"],
-        h.p(".note")["The key is checked and not kept. You are signed out after eight hours, or one without a look."],
+        h.p(".note")["The key is checked and not kept. You are signed out after eight hours, or after one hour without use."],
     ]
     return _page("Sign in", h.main[form], signed_in=False)
 

@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from phronesis_bus import Bus, correlation
 from phronesis_contracts import Internal, TooLarge
 
+from ..auth.authentication import Share, share
 from .operations import Metrics
 from .responses import error_response
 
@@ -55,7 +56,9 @@ class Edge:
         correlation.set(id)
         method = scope["method"] if scope["method"] in _METHODS else "other"
         limit = self._larger.get(scope["path"], self._max_body)
-        exchange = _Exchange(receive, send, id, limit, self._bus.stopping)
+        mine = Share()
+        share.set(mine)
+        exchange = _Exchange(receive, send, id, limit, self._bus.stopping, mine)
         self._metrics.began()
         try:
             with self._span(scope, method) as span:
@@ -68,6 +71,7 @@ class Edge:
                     if exchange.status >= 500:
                         span.set_attribute("error.type", str(exchange.status))
         finally:
+            mine.release()
             self._metrics.answered(method, _route(scope), exchange.status, time.perf_counter() - began)
 
     def _span(self, scope: Scope, method: str) -> AbstractContextManager[Span | None]:
@@ -97,7 +101,7 @@ class Edge:
 class _Exchange:
     """One request's two ends, watched."""
 
-    def __init__(self, receive: Receive, send: Send, id: str, limit: int, stopping: asyncio.Event) -> None:
+    def __init__(self, receive: Receive, send: Send, id: str, limit: int, stopping: asyncio.Event, share: Share) -> None:
         self.status = 0
         """Status of the answer; 0 until it has begun."""
         self.limit = limit
@@ -109,6 +113,7 @@ class _Exchange:
             (b"cache-control", b"no-store"),
         ]
         self._stopping = stopping
+        self._share = share
         self._received = 0
 
     async def receive(self) -> Message:
@@ -134,8 +139,11 @@ class _Exchange:
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            stated = {name.lower() for name, _ in message["headers"]}
-            message["headers"] = [*message["headers"], *(each for each in self._headers if each[0] not in stated)]
+            stated = {name.lower(): value for name, value in message["headers"]}
+            added = (each for each in (*self._headers, *self._share.headers) if each[0] not in stated)
+            message["headers"] = [*message["headers"], *added]
+            if stated.get(b"content-type", b"").startswith(b"text/event-stream"):
+                self._share.release()
             if self._stopping.is_set():  # whoever comes again is to find another gateway
                 message["headers"].append((b"connection", b"close"))
         await self._send(message)

@@ -63,6 +63,8 @@ class Readiness:
         return tuple(f"{service}.{name}" for name in answer.down) or (() if answer.ready else (service,))
 
 
+_TENANTS = 100
+"""Tenants that are counted by name."""
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 65)
 
 
@@ -74,6 +76,13 @@ MCP_SECONDS = Metric(
     "Time of MCP requests, by what came of them.",
     ("method", "tool", "outcome"),
     _SECONDS,
+)
+REFUSED = Metric(
+    "gateway_refused",
+    Kind.COUNTER,
+    "Requests over a limit: of the `user`, the `program`, the `tenant`, or of those answered `at_once`."
+    " After a hundred tenants the others are counted as `other`.",
+    ("limit", "tenant"),
 )
 IN_FLIGHT = Metric("gateway_in_flight", Kind.GAUGE, "Requests that are being answered.")
 OPEN_STREAMS = Metric("gateway_open_streams", Kind.GAUGE, "Event streams that are open.")
@@ -89,6 +98,7 @@ class Metrics:
     def __init__(self, streams: OpenStreams, tracing: Tracing) -> None:
         self._metrics = tracing.metrics
         self._in_flight = 0
+        self._tenants: set[str] = set()
         self._metrics.watch(IN_FLIGHT, lambda: float(self._in_flight))
         self._metrics.watch(OPEN_STREAMS, lambda: float(streams.open))
 
@@ -106,6 +116,12 @@ class Metrics:
         self._in_flight -= 1
         self._metrics.count(REQUESTS, method, route, str(status))
         self._metrics.observe(REQUEST_SECONDS, seconds, method, route)
+
+    def refused(self, limit: str, tenant: str) -> None:
+        """Count one request that is over a limit."""
+        if len(self._tenants) < _TENANTS:
+            self._tenants.add(tenant)
+        self._metrics.count(REFUSED, limit, tenant if tenant in self._tenants else "other")
 
     def mcp(self, method: str, tool: str, outcome: str, seconds: float) -> None:
         """Count one MCP request.

@@ -121,8 +121,9 @@ class Given(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True)
 
 
-def _only_one_of(one: str, other: str) -> dict[str, Any]:
-    return {"required": [one], "properties": {one: {"type": "string"}, other: {"type": "null"}}}
+def only_one_of(one: str, other: str, kind: str = "string") -> dict[str, Any]:
+    """The schema of a body that states the first of two fields, of this type, and not the other."""
+    return {"required": [one], "properties": {one: {"type": kind}, other: {"type": "null"}}}
 
 
 def require_field(name: str, format: str | None = None) -> dict[str, Any]:
@@ -134,7 +135,7 @@ def require_field(name: str, format: str | None = None) -> dict[str, Any]:
 class MediaGiven(Given):
     """One medium of a message: an upload by its id, or a public address to fetch."""
 
-    model_config = ConfigDict(json_schema_extra={"oneOf": [_only_one_of("mediaId", "url"), _only_one_of("url", "mediaId")]})
+    model_config = ConfigDict(json_schema_extra={"oneOf": [only_one_of("mediaId", "url"), only_one_of("url", "mediaId")]})
 
     media_id: str | None = Field(default=None, min_length=1, max_length=64)
     """Id of an upload, as `/api/v1/media` gave it."""
@@ -231,7 +232,7 @@ class KeyGiven(_KeyRights):
     tools: Annotated[tuple[ToolGiven, ...], Field(min_length=1, max_length=MAX_TOOLS)] | None = None
     """The only tools that it may call, 32 at most: the key opens nothing else then. Left out, its role and agents say what it
     may do."""
-    days: int | None = Field(default=None, ge=1, le=3_660)
+    days: Annotated[int, Field(ge=1, le=3_660), WRITTEN_AS_NUMBER] | None = None
     """Days after which it ends, 1 to 3,660; where it is left out it is good until it is revoked."""
 
 
@@ -251,7 +252,7 @@ class BusKeyGiven(_KeyRights):
     """The user's department, whose shared memory it opens."""
     ministry: str | None = Field(default=None, min_length=1, max_length=200)
     """The user's ministry, whose shared memory it opens."""
-    days: int = Field(default=90, ge=1, le=LONGEST_DAYS)
+    days: Annotated[int, Field(ge=1, le=LONGEST_DAYS), WRITTEN_AS_NUMBER] = 90
     """Days that it is good for, 1 to 366."""
 
 

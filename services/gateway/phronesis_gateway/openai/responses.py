@@ -322,7 +322,7 @@ def build_response(turn: Turn, body: ResponseAsked | None = None, ignored: tuple
     """A turn as a response, as it is now.
 
     Args:
-        asked: what it was asked by, where that is at hand.
+        body: what it was asked by, where that is at hand.
         ignored: parts of it that changed nothing.
     """
     error = turn_error(turn) if turn.status.ended and turn.status is not TurnStatus.CANCELLED else None

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from starlette.responses import Response
 
 from phronesis_bus import Bus, ask
-from phronesis_contracts import WRITTEN_AS_NUMBER, BadRequest, Nothing
+from phronesis_contracts import BadRequest, Nothing
 from phronesis_contracts.approvals import (
     ACTION_POLICY_GET,
     ACTION_POLICY_LIST,
@@ -22,8 +22,6 @@ from phronesis_contracts.approvals import (
     GRANT_REVOKE,
     MAX_HOSTS,
     MAX_NOTE,
-    MAX_SECONDS,
-    MIN_SECONDS,
     AnswerApproval,
     Approval,
     ApprovalRef,
@@ -310,9 +308,6 @@ class ActionPolicyGiven(SetActionPolicy, defer_build=False):  # a body of a rout
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"anyOf": [_WHOLE, _RESTORED]})
 
-    replaces: Annotated[int, Field(ge=0, le=2**31 - 1), WRITTEN_AS_NUMBER]
-    approval_seconds: Annotated[float, Field(ge=MIN_SECONDS, le=MAX_SECONDS), WRITTEN_AS_NUMBER] = 7 * 24 * 3600.0
-    restores: Annotated[int, Field(ge=0, le=2**31 - 1), WRITTEN_AS_NUMBER] | None = None
     egress: tuple[Annotated[str, Field(json_schema_extra={"format": "host-below"})], ...] = Field(
         default=(), max_length=MAX_HOSTS
     )

@@ -70,7 +70,7 @@ from ..auth.authentication import (
 )
 from ..auth.keys import READ
 from ..auth.tickets import Tickets
-from ..http.requests import AcceptedTurn, Given, MessageGiven, ReplayGiven, require_field
+from ..http.requests import AcceptedTurn, Given, MessageGiven, ReplayGiven, only_one_of, require_field
 from ..http.responses import ID_FORM, PROBLEMS, error_response, json_response, refusals, route_responses, turn_problem_response
 from .events import Analysed, Events, EventStream, analysis_with_turn, parse_last_event_id
 from .reports import MEDIA_TYPES, ReportFormat, chosen_format, report_response
@@ -507,21 +507,15 @@ ScheduleId = Annotated[str, Path(description="The schedule's id."), ID_FORM]
 _CHANGES = {"goal": None, "cron": "cron", "time_zone": "time-zone", "agent": "agent", "budget": None, "enabled": None}
 _AS_ANSWERED = ConfigDict(alias_generator=None)
 """Fields have the names that they have in answers."""
+_WITHOUT_ZONE = {"not": {"required": ["time_zone"]}}
 _EXPRESSION = "Minute, hour, day of the month, month and day of the week, as in `0 8 * * 1`."
-
-
-def _one_alone(one: str, kind: str, other: str) -> dict[str, Any]:
-    return {"required": [one], "properties": {one: {"type": kind}, other: {"type": "null"}}}
-
-
-_OF_PROPERTY: dict[str, Any] = {"required": ["property"], "properties": {"property": {"type": "string"}}}
 
 
 class NodeTriggerGiven(Given):
     """Nodes of the constitutional graph that were made or changed."""
 
-    model_config = ConfigDict(
-        alias_generator=None, json_schema_extra={"anyOf": [_OF_PROPERTY, {"properties": {"value": {"type": "null"}}}]}
+    model_config = _AS_ANSWERED | ConfigDict(
+        json_schema_extra={"anyOf": [require_field("property"), {"properties": {"value": {"type": "null"}}}]}
     )
     event: Literal["node_changed"]
     """What happens."""
@@ -552,9 +546,8 @@ class FileTriggerGiven(Given):
 class ScheduleGiven(Given):
     """A goal to work on at the times of a cron expression, or whenever an event happens."""
 
-    model_config = ConfigDict(
-        alias_generator=None,
-        json_schema_extra={"anyOf": [_one_alone("cron", "string", "on"), _one_alone("on", "object", "cron")]},
+    model_config = _AS_ANSWERED | ConfigDict(
+        json_schema_extra={"anyOf": [only_one_of("cron", "on"), only_one_of("on", "cron", "object") | _WITHOUT_ZONE]}
     )
     goal: str = Field(min_length=1, max_length=MAX_GOAL, pattern=r"\S")
     """What to find out or to do at each run, up to 4,000 characters. `{node}` and `{file}` stand for the ids of an event."""
@@ -576,6 +569,8 @@ class ScheduleGiven(Given):
     def _times_or_events(self) -> Self:
         if (self.cron is None) == (self.on is None):
             raise ValueError("give `cron` or `on`")
+        if self.on is not None and "time_zone" in self.model_fields_set:
+            raise ValueError("`time_zone` belongs to `cron`")
         return self
 
 

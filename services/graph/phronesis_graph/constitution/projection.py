@@ -46,7 +46,7 @@ class Projection:
 
     @cached_property
     def up(self) -> Sequence[Sequence[Neighbour]]:
-        """By node the steps to what it serves: see `leads_up`."""
+        """By node the steps to what it serves: see `upward_direction`."""
         up: list[list[Neighbour]] = [[] for _ in self.ids]
         for source, target, name in self.links:
             match upward_direction(self.types[source], self.names[name]):

@@ -101,7 +101,7 @@ def _edge_from_text(text: str, out: bool) -> Edge:
 
 
 def walk_node_from_row(row: Row) -> WalkNode:
-    """A node as a walk meets it, of a row with `MET`."""
+    """A node as a walk meets it, of a row with `WALK_NODE_COLUMNS`."""
     return WalkNode(row["id"], row["type"], row["title"], row["status"], row["lifecycle"], row["updatedAt"])
 
 

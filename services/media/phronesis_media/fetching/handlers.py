@@ -14,7 +14,7 @@ from phronesis_bus import Call
 from phronesis_contracts import BadRequest, TooLarge, UnsupportedMedia
 from phronesis_contracts.media import HttpFetch, HttpFetched, MediaKind, ReadWeb, ResolveAddress, ResolvedAddress, WebRead
 
-from ..media import Audit, Reader, Web, WebPage, WebRequest
+from ..media import Audit, Reader, Web, WebPage, WebRequest, tenant
 from ..uploads import formats
 from ..uploads.formats import detect_type
 from .web import DestinationResolver
@@ -47,6 +47,7 @@ class FetchHandlers:
         page = await self._web.read(
             WebRequest(url=request.url, method=request.method, most=MAX_CONTENT, seconds=request.seconds)
         )
+        tenant.set(call.who.tenant)
         text = await self._text(page)
         return HttpFetched(
             status=page.status,

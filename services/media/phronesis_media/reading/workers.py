@@ -11,11 +11,14 @@ import logging
 import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections import Counter
 from dataclasses import asdict
 from typing import Any
+from weakref import WeakValueDictionary
 
-from phronesis_contracts import TimedOut, Unavailable
+from phronesis_contracts import Busy, TimedOut, Unavailable
 
+from ..media import tenant
 from .jobs import READY, Job
 
 log = logging.getLogger(__name__)
@@ -142,6 +145,8 @@ class Worker:
         return ReadingFailed("crash")
 
 
+_WAITING_OF_TENANT = 64
+"""Media of one tenant that wait for a process of one kind, those that are read among them."""
 _JOBS = 100
 """Media that one process reads before it is replaced: what leaks in a parser does not add up."""
 
@@ -160,25 +165,43 @@ class WorkerPool:
         self._memory = memory
         self._models = models
         self._starting: list[asyncio.Task[Worker]] = []
+        self._most = most
         self._slots = asyncio.Semaphore(most)
+        self._waiting = Counter[str]()
+        self._shares: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self._idle_seconds = idle
         self._idle: list[Worker] = []
 
     async def ask(self, job: Job, data: bytes, most: int) -> tuple[dict[str, Any], bytes]:
-        """The answer of a free process; raises as `Worker.ask` does.
+        """The answer of a free process; raises as `Worker.ask` does, and `Busy`: too many media of this tenant wait.
+
+        Tenants take turns: of each no more stand in the line for a process than there are processes.
 
         A process that has read other media before may carry their damage, so a crash in it, or its lack of memory, is not
         held against this medium: a new process tries once more.
         """
-        async with self._slots:
-            worker = await self._free()
-            fresh = worker.jobs == 0
-            try:
-                return await self._asked(worker, job, data, most)
-            except ReadingFailed as failed:
-                if fresh or failed.args[0] not in ("crash", "memory"):
-                    raise
-            return await self._asked(await self._new(), job, data, most)
+        of = tenant.get()
+        if self._waiting[of] >= _WAITING_OF_TENANT:
+            raise Busy("too many media of this tenant wait to be read", retry_after=5)
+        share = self._shares.setdefault(of, asyncio.Semaphore(self._most))
+        self._waiting[of] += 1
+        try:
+            async with share, self._slots:
+                return await self._answer(job, data, most)
+        finally:
+            self._waiting[of] -= 1
+            if not self._waiting[of]:
+                del self._waiting[of]
+
+    async def _answer(self, job: Job, data: bytes, most: int) -> tuple[dict[str, Any], bytes]:
+        worker = await self._free()
+        fresh = worker.jobs == 0
+        try:
+            return await self._asked(worker, job, data, most)
+        except ReadingFailed as failed:
+            if fresh or failed.args[0] not in ("crash", "memory"):
+                raise
+        return await self._asked(await self._new(), job, data, most)
 
     async def close(self) -> None:
         for starting in self._starting:

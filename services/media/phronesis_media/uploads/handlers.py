@@ -42,6 +42,7 @@ from ..media import (
     cut_to_reply,
     parts_between,
     size_of_parts,
+    tenant,
 )
 from . import formats
 from .formats import detect_type
@@ -130,6 +131,7 @@ class MediaHandlers:
         medium = await self._store.find(who, request.media_id)
         if medium.kind != kind:  # the kind alone decides which tool reads a medium
             raise BadRequest(f"this medium is read by {_TOOLS[medium.kind]}", field="media_id")
+        tenant.set(who.tenant)
         reading = await self._read(medium)
         start, whole = request.offset, reading.text
         near = parts_between(reading.parts, start, start + LONGEST_REPLY)

@@ -172,7 +172,7 @@ class History(Protocol):
         """Versions with a drift over `threshold`, the latest first; a bounded number of them."""
 
     async def pairs(self, tenant: str, threshold: float, layers: frozenset[Layer], limit: int) -> list[Pair]:
-        """Active near-duplicates of cosine `threshold` or more, the most alike first; below `DUPLICATE` none is kept."""
+        """Active near-duplicates of cosine `threshold` or more, the most alike first; below `DUPLICATE_COSINE` none is kept."""
 
 
 class ConstitutionGraph(Protocol):

@@ -277,7 +277,7 @@ class SemanticFinder:
         """The chosen nodes of a floor or above, best first; of equals the one changed last, then by id.
 
         Args:
-            fits: what a node has to be as well, where the index cannot say that: the nearest `LOOKED_AT` are asked for it.
+            fits: what a node has to be as well, where the index cannot say that: the nearest `MAX_CANDIDATES` are asked for it.
         """
         most = limit + SPARE if fits is None else max(MAX_CANDIDATES, limit)
         hits = rank_hits(await self.vectors.nearest(who.tenant, vector, chosen, most), floor)

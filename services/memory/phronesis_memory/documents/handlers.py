@@ -157,6 +157,7 @@ class PassageEmbedder:
 
     def __init__(self, store: PostgresDocuments, embedder: Embedder) -> None:
         self._store, self._embedder = store, embedder
+        self._last = ""
 
     async def step(self) -> bool:
         """Embed one batch; whether there was one.
@@ -164,9 +165,10 @@ class PassageEmbedder:
         Raises:
             ServiceError: the model or the store does not answer; the batch comes again after a minute.
         """
-        waiting = await self._store.claim(_BATCH)
+        waiting = await self._store.claim(self._last, _BATCH)
         if waiting is None:
             return False
+        self._last = waiting.tenant
         vectors = await self._embedder.embed_texts(waiting.texts) if waiting.texts else []
         await self._store.embedded(waiting, vectors)
         return True

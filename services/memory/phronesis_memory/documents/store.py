@@ -41,10 +41,14 @@ _UPSERT = """
     ON CONFLICT (tenant, owner, conversation_id, media_id) DO UPDATE SET passages = excluded.passages,
         characters = excluded.characters, limits = excluded.limits
     RETURNING *"""
+# Tenants in turn, so that one with much to embed lets the others in.
 _CLAIM = """
     UPDATE documents SET due = now() + make_interval(secs => $1) WHERE (tenant, owner, conversation_id, media_id) IN (
-        SELECT tenant, owner, conversation_id, media_id FROM documents WHERE embedded < passages AND due <= now()
-        ORDER BY due LIMIT 1 FOR UPDATE SKIP LOCKED
+        SELECT tenant, owner, conversation_id, media_id FROM documents
+        WHERE embedded < passages AND due <= now() AND tenant = (
+            (SELECT tenant FROM documents WHERE embedded < passages AND due <= now() AND tenant > $2 ORDER BY tenant LIMIT 1)
+            UNION ALL (SELECT tenant FROM documents WHERE embedded < passages AND due <= now() ORDER BY tenant LIMIT 1) LIMIT 1
+        ) ORDER BY due LIMIT 1 FOR UPDATE SKIP LOCKED
     ) RETURNING tenant, owner, conversation_id, media_id, embedded"""
 _WAITING = """
     SELECT id, title, body FROM items WHERE tenant = $1 AND owner = $2 AND external_id = $3 AND part >= $4
@@ -212,10 +216,12 @@ class PostgresDocuments:
         async with self._database.connection(who.tenant) as connection:
             return _by_id(await connection.fetch(_WHOLE, who.tenant, owner, list(media), most))
 
-    async def claim(self, most: int) -> Waiting | None:
-        """Passages of the document that has waited longest, for this process alone for a minute; `None` where none waits."""
+    async def claim(self, after: str, most: int) -> Waiting | None:
+        """Passages of the document of the next tenant after `after` that has waited longest, for this process alone for a
+        minute; `None` where none waits.
+        """
         async with self._database.transaction(EVERY_TENANT) as connection:
-            row = await connection.fetchrow(_CLAIM, LEASE)
+            row = await connection.fetchrow(_CLAIM, LEASE, after)
         if row is None:
             return None
         owner = owner_of_documents(row["owner"], row["conversation_id"])

@@ -171,7 +171,8 @@ class Origins:
         if not any(_as_stated(tool, one) == arguments for one in calls):
             return False
         said = normalise(self.said)
-        return not any(_ADDRESS.search(text) and text not in said for text in map(normalise, map(str, _leaves(arguments))))
+        texts = (normalise(text) for text in _leaves(arguments) if isinstance(text, str))
+        return not any(_ADDRESS.search(text) and text not in said for text in texts)
 
     def returns(self, tool: Tool[Any, Any], arguments: Mapping[str, Any], server: str) -> bool:
         """Whether a call tells an outside server nothing but the user's words and its own."""

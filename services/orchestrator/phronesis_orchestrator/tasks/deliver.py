@@ -201,6 +201,8 @@ class ListAsked(Message):
     """What the columns are called of what they are joined to."""
     grouped: bool = False
     """Whether things of the same kind stand together."""
+    order: tuple[str, bool] | None = None
+    """The property that they stand in the order of, and whether its greatest value comes first; by name where none is asked."""
 
 
 class PartPlan(Message):
@@ -345,6 +347,11 @@ def _list_blocks(part: PartPlan, about: ListAsked, given: Results, say: Say) -> 
             of[str(row.get("group"))] += [str(row["group2"])] if row.get("group2") is not None else []
         joined.append(of)
     columns = (say("column_name"), *(label for _, label in about.properties), *about.links)
+    if about.order is not None:
+        name, falling = about.order
+        known = [row for row in read[0] if row.get(name) is not None]
+        unknown = [row for row in read[0] if row.get(name) is None]
+        read[0] = sorted(known, key=lambda row: row[name], reverse=falling) + unknown
     cells = tuple(
         (
             str(row.get("name", "")),
@@ -393,6 +400,8 @@ def _stems(text: str) -> frozenset[str]:
 _TABLE_LINES = re.compile(r"(?:^|\n)\|[^\n]*")
 _BULLETS = re.compile(r"(?:^|\n)\s*(?:[-*]|\d+\.)\s.*", re.S)
 _SHOWN_ITEMS = 200
+_SHORT_ROWS = 12
+"""Rows of a table that a short report has."""
 _EXTRA = ("dueDate", "priority", "effortHours", "decidedAt", "observedAt", "value", "unit", "deadline", "target", "likelihood",
     "severity", "confidence", "occurredAt", "startsAt", "endsAt")  # fmt: skip
 """Typed properties of nodes that a table shows, where any node has them."""
@@ -409,7 +418,7 @@ def _answer_blocks(part: PartPlan, answer: QuestionAnswer, say: Say) -> list[Rep
         blocks.append(FiguresBlock(rows=answer.figures[:100]))
     if part.report and answer.read == "constitution" and len(answer.items) > 1:
         blocks += _item_figures(answer, say)
-    if table is not None and several and "short" not in part.formats:
+    if table is not None and several and ("short" not in part.formats or len(table.rows) <= _SHORT_ROWS):
         blocks.append(table)
         if (of_each := _of_each(answer, say)) is not None:
             blocks.append(of_each)
@@ -524,7 +533,10 @@ def _charts_of(part: PartPlan, answer: QuestionAnswer) -> list[Visualization]:
     """The charts of an answer; where one is asked for and there is none, one of its table."""
     if "chart" not in part.formats:
         return []
-    drawn = [one for one in answer.charts if one.type is not VisualizationType.TABLE]
+    drawn: list[Visualization] = []
+    for one in answer.charts:
+        if one.type is not VisualizationType.TABLE and all(one.data != other.data for other in drawn):
+            drawn.append(one)
     if drawn or not answer.tables:
         return drawn
     block = answer.tables[0]

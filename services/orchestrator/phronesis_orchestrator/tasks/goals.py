@@ -26,7 +26,7 @@ from ..agents.counsel.answers import noun
 from ..agents.counsel.reading import Reader, Record, Thing, spaced, vocabularies
 from ..understanding.language import Language, Token, detect, parse
 from ..understanding.lexicon import Lexicon
-from ..understanding.plan import Aggregate, Compare, Filter, Schema, Select, Selection
+from ..understanding.plan import MAX_ENTITIES, Aggregate, Compare, Filter, Rank, Schema, Select, Selection
 from ..understanding.reading import read
 from .deliver import (
     STORED,
@@ -65,11 +65,35 @@ class GoalWords:
 
     def opening(self, tokens: Sequence[Token], at: int = 0) -> tuple[Deed, str, int] | None:
         """The order that stands at a place: its sort, its class, and where it ends."""
+        best: tuple[Deed, str, int] | None = None
         for end in range(min(at + _LONGEST, len(tokens)), at, -1):
             found = self.verbs.get(tuple(token.folded for token in tokens[at:end]))
             if found is not None:
-                return (*found, end)
+                best = (*found, end)
+                break
+        made = self._deliverable(tokens, at)
+        return made if made is not None and (best is None or made[2] > best[2]) else best
+
+    def _deliverable(self, tokens: Sequence[Token], at: int) -> tuple[Deed, str, int] | None:
+        """A form that is asked for, with what comes in it: give me a short list of."""
+        start = self.at("makers", tokens, at)
+        named = self.past(tokens, start, "recipients", "articles", "own", "report_kinds.plain", "formats.short")
+        for kind in ("list", "chart"):
+            end = self.at(f"deliverables.{kind}", tokens, named)
+            stop = self.at("contents", tokens, end)
+            if end > named > at and stop > end and stop < len(tokens):
+                return "read", kind, stop
         return None
+
+    def names_form(self, tokens: Sequence[Token], at: int) -> bool:
+        """Whether a form stands at a place with nothing that orders it: a table and *a chart of* …"""
+        return self.at("makers", tokens, at) == at and self._deliverable(tokens, at) is not None
+
+    def past(self, tokens: Sequence[Token], at: int, *kinds: str) -> int:
+        """Where the first word stands that begins no phrase of these kinds, from a place on."""
+        while (end := max(self.at(kind, tokens, at) for kind in kinds)) > at:
+            at = end
+        return at
 
     def at(self, kind: str, tokens: Sequence[Token], at: int = 0) -> int:
         """Where the longest phrase of a kind ends that stands at a place; the place itself where none does."""
@@ -365,6 +389,8 @@ def _cut_soft(text: str, words: GoalWords) -> list[str]:
         if first == len(tokens) or after is None or after[2] >= len(tokens) or cuts[-1] >= token.start:
             continue
         open_each = words.at("each", tokens, begun) > begun and len(cuts) == 1 and not joined
+        if words.names_form(tokens, first):
+            continue
         in_turn = any((one.folded,) in words.words("sequence") for one in tokens[at:first])
         if not in_turn and words.at("measures", tokens, first) > first:
             continue  # one more figure of the same: the number, the total cost
@@ -394,6 +420,8 @@ def _part(text: str, words: GoalWords) -> GoalPart | None:
     text, formats, refused = _without_formats(text, words)
     piece = _Piece(text, words.language.tokens(text))
     tokens, at = piece.tokens, _past_polite(piece.tokens, words)
+    if not refused and (only := _forms_only(tokens, at, words)):
+        formats, at = (*formats, *only), len(tokens)
     if at == len(tokens):
         return GoalPart(text, "read", "", "", formats=formats, refused=refused) if formats or refused else None
     said, each = piece.rest(at), ""
@@ -413,6 +441,20 @@ def _part(text: str, words: GoalWords) -> GoalPart | None:
     report_asked = deed == "read" and verb == "report"
     end = at if words.at("measures", tokens, at) > at else end  # the figure is a part of what is asked
     return GoalPart(said, deed, verb, piece.rest(end).rstrip(" ?!"), each, formats, refused, report_asked)
+
+
+def _forms_only(tokens: Sequence[Token], at: int, words: GoalWords) -> tuple[str, ...]:
+    """The forms that a sentence asks for which asks for nothing else: a table and a chart."""
+    found: list[str] = []
+    at = words.at("makers", tokens, at)
+    while at < len(tokens):
+        at = words.past(tokens, at, "recipients", "articles", "joins")
+        kind = next((one for one in ("table", "chart", "list") if words.at(f"deliverables.{one}", tokens, at) > at), None)
+        if kind is None:
+            return tuple(found) if at == len(tokens) else ()
+        found.append(kind)
+        at = words.at(f"deliverables.{kind}", tokens, at)
+    return tuple(found)
 
 
 def _starts_deed(piece: _Piece, at: int, words: GoalWords) -> bool:
@@ -556,6 +598,9 @@ class Undeliverable(Exception):
 
 log = logging.getLogger(__name__)
 
+_STATED = frozenset({"value", "confidence", "likelihood", "target"})
+"""Fields that hold a figure and nothing else: what an order states for one is a figure, or is not understood."""
+
 
 class GoalPlanner:
     """Plans one goal.
@@ -576,6 +621,8 @@ class GoalPlanner:
         self._found: Step | None = None
         """The question before, where it found things that can be changed: what “them” stands for."""
         self._types: dict[str, tuple[str, ...]] = {}
+        self._order: tuple[tuple[str, ...], bool] | None = None
+        """Properties that a list is to stand in the order of, and whether its greatest comes first."""
         """Types of the things that questions find, by their step."""
         self._through: tuple[str, ...] = ()
         """Those of the set that the part at hand goes through."""
@@ -647,7 +694,9 @@ class GoalPlanner:
 
     async def _refuse_uncovered(self, part: GoalPart) -> None:
         """Decline what is asked of a year for which there is no data of its sort, though there is of others."""
-        said = [int(year) for year in _YEAR.findall(part.said)]
+        lexicon = await self._asker.lexicon(self._goal)
+        text = part.said if lexicon is None else _without(part.said, lexicon, "day")
+        said = [int(year) for year in _YEAR.findall(text)]
         known = sorted(await self._years_of(part.said)) if said else []
         inside = any(min(said) <= year <= max(said) for year in known) if len(said) > 1 else bool(set(said) & set(known))
         if known and not inside:
@@ -706,13 +755,17 @@ class GoalPlanner:
     async def _reading(self, number: int, part: GoalPart) -> PartPlan:
         await self._refuse_uncovered(part)
         await self._refuse_ambiguous(part.said)
+        if part.report and not part.ordered and (told := await self._figures(number, part)) is not None:
+            return told
         if part.report and (found := await self._report(number, part)) is not None:
             return found
-        if RECALL_TOOL.name in self._tools and (stems := self._looked_for(part)):
+        if RECALL_TOOL.name in self._tools and (stems := await self._looked_for(part)):
             return await self._recalling(number, part, stems)
-        part = self._with_them(part)
+        whole = self._with_them(part)
+        part = await self._without_order(whole)
         if not part.report and (told := await self._figures(number, part)) is not None:
             return told
+        part = whole if self._order is not None else part
         question, answer = await self._question(part)
         step = self._step(id=f"{number}.ask", description=_sentence(part.said), question=question)
         if "chart" in part.formats or part.verb == "chart":
@@ -734,6 +787,31 @@ class GoalPlanner:
         verb = _Piece(part.said, self._words.language.tokens(part.said)).words(0, -len(tokens) or None)
         return replace(part, object=before, said=f"{verb} {before}")
 
+    async def _without_order(self, part: GoalPart) -> GoalPart:
+        """A part without what says which of the things comes first: “, the highest rating first”. A list of them notes it."""
+        self._order = None
+        lexicon, tokens = await self._asker.lexicon(self._goal), self._words.language.tokens(part.object)
+        comma = part.object.rfind(",")
+        start = next((n for n, token in enumerate(tokens) if token.start > comma), len(tokens)) if comma > 0 else len(tokens)
+        last = next((n for n in range(start, len(tokens)) if self._words.at("order_first", tokens, n) == len(tokens)), None)
+        if lexicon is None or last is None:
+            return part
+        tail = part.object[comma + 1 : tokens[last].start]
+        falling, names = None, list[str]()
+        for item in read(tail, lexicon).items:
+            names += [name for _, name in item.of("property")] + [one[1] for one in item.of("superlative")]
+            if (ends := [one[2] for one in item.of("superlative")]) or item.has("most", "largest"):
+                falling = all(ends)
+            elif item.has("least", "smallest"):
+                falling = False
+            elif not item.has("property", "small", "type"):
+                return part
+        if falling is None:
+            return part
+        self._order = (tuple(names), falling)
+        said = part.said[: part.said.rfind(",")] if part.said.endswith(part.object) else part.said
+        return replace(part, object=part.object[:comma], said=said)
+
     async def _figures(self, number: int, part: GoalPart) -> PartPlan | None:
         """Several figures over sets of the data, of which one question would tell one; `None` where fewer are asked."""
         lexicon = await self._asker.lexicon(self._goal)
@@ -744,9 +822,14 @@ class GoalPlanner:
             plan = understood.plan if understood is not None else None
             if isinstance(plan, Aggregate) and (listed := _as_list(text, plan, part, lexicon)) is not None:
                 return await self._list_steps(number, part, *listed, lexicon, grouped=True)
-            if isinstance(plan, Select) and (links := links_said(text, lexicon, plan)):
+            if isinstance(plan, Select) and ((links := links_said(text, lexicon, plan)) or self._order is not None):
                 if len(find_left_out(text, lexicon, plan)) <= len(links):
                     return await self._list_steps(number, part, plan, links, lexicon)
+                continue
+            if self._order is not None:
+                if isinstance(plan, Rank) and plan.descending == self._order[1]:
+                    self._order = None  # the best five, the best first
+                    return None
                 continue
             if not isinstance(plan, Aggregate | Compare) or (isinstance(plan, Compare) and plan.how != "side_by_side"):
                 continue
@@ -754,13 +837,18 @@ class GoalPlanner:
             said = figures_said(text, lexicon, sides[0].of.type)
             if sides[0].group_by and len(said) == 1 and said[0].property and "chart" not in (*part.formats, part.verb):
                 said = (FigureSaid("", "count"), *said)  # what is added up is told with how many it is of
+            counts = sum(item.has("count") for item in read(text, lexicon).items)
+            apart = counts > 1 and len(sides) == 1 and len(_apart(sides[0].of)) > 1
+            said = said or ((FigureSaid("", "count"),) if apart else ())  # how many of the one, and how many of the other
             if (
-                not 1 < len(said) <= _MOST_FIGURES
+                not (1 if apart else 2) <= len(said) <= _MOST_FIGURES
                 or find_left_out(text, lexicon, plan, said)
                 or any(side.having or side.count_groups or side.limit for side in sides)
             ):
                 continue
             return await self._figure_steps(number, part, said, sides, lexicon)
+        if part.verb == "compare" and (compared := _compared(part.object, lexicon)) is not None:
+            return await self._list_steps(number, part, compared, (), lexicon)
         return None
 
     async def _list_steps(
@@ -773,6 +861,10 @@ class GoalPlanner:
         survey = await twin.survey_of(plan.of.model_copy(update={"filters": kept}))
         if await twin.count(survey) > MAX_ROWS or len(plan.show) + len(links) > _MOST_FIGURES:
             return None
+        order = None
+        if self._order is not None:
+            order = self._ordering(plan, schema)
+            plan = plan if order[0] in plan.show else plan.model_copy(update={"show": (*plan.show, order[0])})
         shown = []
         for name in plan.show:
             unit = schema.property(type, name).unit
@@ -790,8 +882,18 @@ class GoalPlanner:
             names.append(schema.type_name(one.to or type, language, many=False))
             by = (GroupBy(property="id"), GroupBy(property="name", via=one.via, to=one.to))
             steps.append(step(f"{number}.link.{at}", _sentence(names[-1]), group_by=by))
-        told = ListAsked(properties=tuple(shown), links=tuple(names), grouped=grouped)
+        told = ListAsked(properties=tuple(shown), links=tuple(names), grouped=grouped, order=order)
         return PartPlan(said=part.said, verb=part.verb, steps=tuple(steps), formats=part.formats, list=told)
+
+    def _ordering(self, plan: Select, schema: Schema) -> tuple[str, bool]:
+        """By which property a list is ordered that says which of its things comes first, and whether that is the greatest."""
+        assert self._order is not None, "it was read"
+        names, falling = self._order
+        own = [one.name for one in schema.properties(plan.of.type) if one.name in names]
+        own = own or [name for name in plan.show if schema.property(plan.of.type, name).kind in ("number", "date")]
+        if len(set(own)) != 1:
+            raise Undeliverable("not_explained", ", ".join(names) or self._goal)
+        return own[0], falling
 
     async def _figure_steps(
         self, number: int, part: GoalPart, said: Sequence[FigureSaid], sides: Sequence[Aggregate], lexicon: Lexicon
@@ -829,10 +931,12 @@ class GoalPlanner:
         formats = (*part.formats, *(["chart"] if part.verb == "chart" else []))
         return PartPlan(said=part.said, verb=part.verb, steps=tuple(steps), formats=formats, figures=asked_of)
 
-    def _looked_for(self, part: GoalPart) -> tuple[str, ...]:
+    async def _looked_for(self, part: GoalPart) -> tuple[str, ...]:
         """Words of what is looked for in notes, documents or memory; none where the part does not speak of those."""
         language = self._words.language
-        if not language.holds(part.object, language.words["stored"]):
+        lexicon = await self._asker.lexicon(self._goal)
+        text = part.object if lexicon is None else _without(part.object, lexicon, "property")
+        if not language.holds(text, language.words["stored"]):
             return ()
         known = vocabularies().get(language.name)
         stop = known.stop if known is not None else frozenset()
@@ -1119,7 +1223,7 @@ class GoalPlanner:
             case "create" | "record":
                 return self._created(part)
             case "remember":
-                return self._remembered(part)
+                return self._created(part) if self._states_node(part.object) else self._remembered(part)
             case "complete":
                 return self._updated(part, {"status": "done"}, part.object)
             case "archive":
@@ -1129,6 +1233,14 @@ class GoalPlanner:
             case "link":
                 return self._linked(part)
         return self._changed(part)
+
+    def _states_node(self, text: str) -> bool:
+        """Whether what is to be noted is a node of a type, called by its title in quotation marks: an observation “Frost”."""
+        piece = _Piece(text, self._words.language.tokens(text))
+        start = self._words.past(piece.tokens, 0, "articles")
+        kind, end = self._type_at(piece, start)
+        rest = piece.rest(end)
+        return kind is not None and kind.name != "note" and end > start and bool(rest) and rest[0] in _OPENING
 
     def _created(self, part: GoalPart) -> tuple[Tool[Any, Any], dict[str, Any]]:
         piece = _Piece(part.object, self._words.language.tokens(part.object))
@@ -1145,10 +1257,32 @@ class GoalPlanner:
         fields, title = self._fields(piece, end, kind)
         if not title:
             raise Undeliverable("nothing_asked", part.said)
+        described = self._words.language.tokens(str(fields.get("description", "")))
+        if kind.property("value") is not None and "value" not in fields and (at := self._words.at("about", described)):
+            piece = _Piece(str(fields["description"]), described)
+            if at < len(described) and (told := self._field_value("value", piece, at, len(described), kind)) is not None:
+                fields["value"] = told[0]  # an observation “Frost” of 41
+                del fields["description"]
+        if part.each and self._names_item(str(fields.get("description", "")), part.each):
+            del fields["description"]
         arguments: dict[str, Any] = {"title": title[:500], **fields}
         if part.each:
             arguments["title"] = f'{title[:300]}: {{"$item": "title"}}'
         return CREATE[kind.name], arguments
+
+    def _names_item(self, text: str, each: str) -> bool:
+        """Whether words behind a title only say that the name of each thing comes with it: and the name of the plot."""
+        words, language = self._words, self._words.language
+        own = {token.stem for token in language.tokens(each)}
+        tokens, at, named = language.tokens(text), 0, False
+        while at < len(tokens):
+            end = words.past(tokens, at, "joins", "item_joins", "articles", "own", "about")
+            named = named or words.at("item_names", tokens, end) > end
+            end = max(end, words.at("item_names", tokens, end))
+            if end == at and tokens[at].stem not in own and tokens[at].folded != "s":
+                return False
+            at = max(end, at + 1)
+        return named
 
     def _type_at(self, piece: _Piece, at: int) -> tuple[NodeType | None, int]:
         """The type of node that is named at a word, by the words for it in the language of the goal."""
@@ -1244,6 +1378,8 @@ class GoalPlanner:
         for (begins, _, value, name), after in zip(places, [*(one[0] for one in places[1:]), len(tokens)], strict=False):
             if (told := self._field_value(name, piece, value, after, kind)) is not None:
                 found[begins] = (name, told[0], begins, told[1])
+            elif name in _STATED and value < after:
+                raise Undeliverable("not_explained", piece.words(value, after))  # whose value is how many there are
         return found
 
     def _said(self, name: str) -> set[str]:
@@ -1595,6 +1731,14 @@ def _names_year(text: str) -> bool:
     return bool(_YEAR.search(text))
 
 
+def _without(text: str, lexicon: Lexicon, kind: str) -> str:
+    """A text without words of a kind: whole dates, which are no years of the data; minutes that are no record of a meeting."""
+    found = read(text, lexicon)
+    for item in reversed(found.of(kind)):
+        text = text[: found.tokens[item.at].start] + text[found.tokens[item.end - 1].end :]
+    return text
+
+
 def _unquoted(text: str) -> str:
     """A text without marks that quote all of it, or that were opened or closed at one of its ends alone."""
     plain = text.strip()
@@ -1649,6 +1793,30 @@ def _as_list(text: str, plan: Aggregate, part: GoalPart, lexicon: Lexicon) -> tu
     shown = tuple(one.property for one in by if one.via is None)
     links = tuple(Filter(property="id", op="linked", via=one.via, to=one.to) for one in by if one.via is not None)
     return Select(of=plan.of, show=shown), links
+
+
+def _compared(text: str, lexicon: Lexicon) -> Select | None:
+    """Things of one type that a part compares by properties, with those properties; `None` where it says anything else."""
+    reading = read(text, lexicon)
+    known = ("entity", "property", "small", "also", "group", "compare", "with", "type", "year")
+    if not all(item.has(*known) for item in reading.items):
+        return None
+    refs = [refs[0] for item in reading.of("entity") for refs in item.of("entity")[:1] if len({one.name for one in refs}) == 1]
+    types = {ref.type for ref in refs}
+    if len(refs) < _FEWEST_COMPARED or len(types) != 1 or len(refs) != len(reading.of("entity")):
+        return None
+    type = refs[0].type
+    own = [name for item in reading.of("property") for of, name in item.of("property") if of == type]
+    if len(own) < len(reading.of("property")) or not own:
+        return None
+    common = set(lexicon.view.years_of(type)).intersection(*(ref.years for ref in refs if ref.years))
+    years = tuple(int(item.of("year")[0]) for item in reading.of("year")) or ((max(common),) if common else ())
+    if len(years) != 1 or len(refs) > MAX_ENTITIES:
+        return None
+    return Select(of=Selection(type=type, years=years, among=tuple(refs)), show=tuple(dict.fromkeys(own)))
+
+
+_FEWEST_COMPARED = 2
 
 
 def _apart(of: Selection) -> list[Selection]:

@@ -62,7 +62,7 @@ from ..turns.turn import Deferred, LostClaim, may_pass
 from ..understanding.answering import RuleAnswer, answer_by_rules
 from ..understanding.finding import Finding
 from ..understanding.language import detect
-from ..understanding.lexicon import Lexicon
+from ..understanding.lexicon import Lexicon, VocabularyView
 from ..understanding.plan import DATA_PLANS, Aggregate, Change, Compare, Filter, Focus, Rank, Select, Unknown
 from ..understanding.reading import Item, read
 from .decisions import SPENT, BudgetMeter, Replanner
@@ -427,6 +427,7 @@ class QuestionDesk:
         of_twin, of_counsel = self._of_twin, self._of_counsel
         first = turn.agent is not None and uses_allow_list(turn.agent) and not answers_like_dialogue(turn.agent)
         empty: QuestionAnswer | None = None
+        told: QuestionAnswer | None = None
         words: list[str] = []
         away: ServiceError | None = None
         for ask in (of_counsel, of_twin) if first else (of_twin, of_counsel):
@@ -436,10 +437,15 @@ class QuestionDesk:
                 away = error
                 continue
             if answer is not None and not answer.empty:
-                return answer, ()
+                if not first or answer.total is not None or answer.read == "twin":
+                    return answer, ()
+                told = answer  # of one thing, which gives way to a set of the twin that each word of the question describes
+                continue
             empty, words = empty or answer, [*words, *unexplained]
         if away is not None:
             raise away
+        if told is not None:
+            return told, ()
         if empty is not None:
             return empty, ()
         quoted = await answer_by_rules(running, turn)
@@ -462,7 +468,10 @@ class QuestionDesk:
         """An answer of the twin with what its question asks for and the plan to it leaves out."""
         assert self._running.vocabularies is not None, "it was answered from the twin"
         lexicon = await self._running.vocabularies.lexicon(self._running.claim.who, detect(text))
-        return answer if lexicon is None else answer.model_copy(update={"left_out": find_left_out(text, lexicon, plan)})
+        if lexicon is None:
+            return answer
+        asked = {"left_out": find_left_out(text, lexicon, plan), "by_words": is_set_by_words(plan, lexicon.view)}
+        return answer.model_copy(update=asked)
 
     async def _of_counsel(self, running: TurnRun, turn: TurnContext) -> tuple[QuestionAnswer | None, Sequence[str]]:
         if turn.agent is None:
@@ -473,7 +482,9 @@ class QuestionDesk:
             answer = await answer_in_full(running, turn, desk)
         except (NotOffered, NotFound):
             return None, ()
-        return (_from_counsel(answer, desk), ()) if answer.answers else (None, answer.unexplained)
+        if not answer.answers or (answer.found is None and answer.unknown):
+            return None, answer.unexplained or answer.unknown  # what is told of one thing may be about another
+        return _from_counsel(answer, desk), ()
 
 
 _RESULT = TypeAdapter(ToolResult)
@@ -567,12 +578,40 @@ def find_left_out(text: str, lexicon: Lexicon, plan: Any, told: Sequence[FigureS
         listed = isinstance(plan, Select | Rank) and (one.property is None or one.property in there)
         if not (whole or listed or any((side.measure, side.property) == (one.measure, one.property) for side in figures)):
             lost.append(one.words)
+    numbers = {one.name for one in lexicon.view.properties(type) if one.kind == "number"}
+    for value, by, divisor in zip(items, items[1:], items[2:], strict=False):
+        if by.has("group") and all(
+            any(of == type and name in numbers for of, name in one.of("property")) for one in (value, divisor)
+        ):
+            lost.append(f"{value.text} {by.text} {divisor.text}")  # a ratio of two figures, which no plan has
     lost += [
         group.text
         for group in _groups_said(items, type)
         if not there & {name for name, _ in group.of("type")} | there & {name for _, name in group.of("property")}
     ]
     return tuple(dict.fromkeys(lost))
+
+
+def is_set_by_words(plan: Any, view: VocabularyView) -> bool:
+    """Whether a plan chooses things by what the ontology declares, by numbers and by dates alone.
+
+    A name, or a value that is on record and not declared, is what somebody wrote: its author would choose by it what one of the
+    user's adjectives means.
+    """
+    if not isinstance(plan, Select | Rank) or plan.of.among:
+        return False
+
+    def declared(one: Filter, type: str) -> bool:
+        if one.op in ("linked", "unlinked"):
+            return one.value is None and one.to is not None and all(declared(inner, one.to) for inner in one.where)
+        owner = one.to if one.via is not None else type
+        of = next((each for each in view.properties(owner or "") if each.name == one.property), None)
+        if of is None:
+            return False
+        values = one.value if isinstance(one.value, tuple) else (one.value,)
+        return all(not isinstance(value, str) or of.kind == "date" or value in of.choices for value in values)
+
+    return all(declared(one, plan.of.type) for one in plan.of.filters)
 
 
 def links_said(text: str, lexicon: Lexicon, plan: Select) -> tuple[Filter, ...]:

@@ -61,13 +61,20 @@ class TurnQueue(Protocol):
     """What a worker needs of the store of turns. Every write of a running turn is conditional on its fence and its lease."""
 
     async def claim(
-        self, worker: str, limit: int, lease: float, tasks: int | None = None, away: Collection[str] = ()
+        self,
+        worker: str,
+        limit: int,
+        lease: float,
+        tasks: int | None = None,
+        away: Collection[str] = (),
+        most: int | None = None,
     ) -> list[Claim]:
         """Claim up to `limit` turns, at most `tasks` of them background tasks: the lowest open one of each conversation,
         people's before tasks, tenants with the fewest running first.
 
         Args:
             away: services that are not asked at the moment; a turn that waits for one of them is left until it expires.
+            most: turns of one tenant that this worker may run then, its tasks apart; as many as there are where not stated.
         """
 
     async def renew(self, worker: str, claims: list[Claim], lease: float) -> set[str]:

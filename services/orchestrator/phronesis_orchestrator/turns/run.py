@@ -7,6 +7,7 @@ import contextlib
 import logging
 import math
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -356,6 +357,47 @@ class Patience:
     away: Callable[[], Collection[str]] = tuple
 
 
+_LATE = 0.02
+"""Seconds by which this process is late on average, from which on its time is what turns wait for."""
+_LOOK = 0.05
+"""Seconds between two looks at that."""
+_RECENT = 2.0
+"""Seconds for which a tenant counts as one that has turns here."""
+
+
+class Contention:
+    """Whether turns wait for this process's time, and how many of one tenant may then run in it.
+
+    A slot is worth little by itself where turns compute: of two tenants, one with three times the turns under way has three
+    times the time. As long as the process is late, a tenant may therefore have little more turns here than another one has.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._late = 0.0
+        self._peaks: dict[str, tuple[int, float]] = {}
+
+    def note_late(self, seconds: float) -> None:
+        """Note by how much the process was late this time."""
+        self._late += (seconds - self._late) / 10
+
+    def note_running(self, tenants: Iterable[str]) -> None:
+        """Note of which tenants turns run here, once for each turn."""
+        now = self._clock()
+        for tenant, count in Counter(tenants).items():
+            most, at = self._peaks.get(tenant, (0, 0.0))
+            if count >= most or now - at > _RECENT:
+                self._peaks[tenant] = (count, now)
+        self._peaks = {tenant: peak for tenant, peak in self._peaks.items() if now - peak[1] <= _RECENT}
+
+    @property
+    def most(self) -> int | None:
+        """Turns that one tenant may run here; `None` where the slots alone say it."""
+        if self._late < _LATE or len(self._peaks) < 2:
+            return None
+        return sorted(count for count, _ in self._peaks.values())[-2] + 1
+
+
 class Worker:
     """Runs turns.
 
@@ -379,6 +421,7 @@ class Worker:
         self._bus, self._turns, self._run_turn, self._slots = bus, turns, run, slots
         self._lease, self._patience = lease, patience
         self._task_slots = slots if task_slots is None else task_slots
+        self._contention = Contention()
         self._wake = asyncio.Event()
         self._running: dict[asyncio.Task[None], Claim] = {}
         self._loops: list[asyncio.Task[None]] = []
@@ -395,7 +438,7 @@ class Worker:
 
     def start(self) -> None:
         """Begin to claim."""
-        self._loops = [asyncio.create_task(self._claim_loop()), asyncio.create_task(self._lease_loop())]
+        self._loops = [asyncio.create_task(each()) for each in (self._claim_loop, self._lease_loop, self._watch_loop)]
 
     def wake(self) -> None:
         """Say that there may be a turn to claim."""
@@ -421,8 +464,8 @@ class Worker:
             claims: list[Claim] = []
             if free > 0 and self._bus.connected:
                 try:
-                    away = self._patience.away()
-                    claims = await self._turns.claim(self._bus.process, free, self._lease, self._free_for_tasks, away)
+                    wanted = (self._free_for_tasks, self._patience.away(), self._contention.most)
+                    claims = await self._turns.claim(self._bus.process, free, self._lease, *wanted)
                 except ServiceError as error:
                     log.warning("no turn could be claimed: %s", error.code)
                     await asyncio.sleep(_RETRY)
@@ -434,6 +477,7 @@ class Worker:
                 task = asyncio.create_task(self._run(claim), name=f"turn-{claim.turn_id}")
                 self._running[task] = claim
                 task.add_done_callback(self._ended)
+            self._contention.note_running(one.who.tenant for one in self._running.values() if one.request.task is None)
             if not claims:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(SWEEP):
@@ -488,6 +532,13 @@ class Worker:
             except ServiceError as error:
                 log.warning("turn %s could not be given back yet: %s", claim.turn_id, error.code)
         return None
+
+    async def _watch_loop(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            began = loop.time()
+            await asyncio.sleep(_LOOK)
+            self._contention.note_late(loop.time() - began - _LOOK)
 
     async def _lease_loop(self) -> None:
         while True:

@@ -68,33 +68,90 @@ INSERT INTO turns (id, tenant, user_id, conversation_id, sequence, agent, status
                    expires_at, traceparent, correlation_id, retry_of, background)
 VALUES ($1, $2, $3, $4, $5, $6, 'queued', $7, $8, $9, $10, now() + make_interval(secs => $11), $12, $13, $14, $15)
 """
-# The first open turn of each conversation whose lease is free; in turn by tenant: whoever runs least comes first, and
-# inside one batch each tenant's first candidate stands before any tenant's second. People's turns come before background
-# tasks, which are counted by themselves, and of which no more are taken than there are slots for. A turn that was put back
-# has its place by the time at which it is due again, so that it does not come before others with each try.
-_CLAIM = """
-WITH heads AS (
-    SELECT DISTINCT ON (conversation_id) id, tenant, background, lease_until, expires_at,
-           CASE WHEN wait IS NULL THEN created_at ELSE lease_until END AS since,
-           coalesce(wait ->> 'service', '') AS service FROM turns
-    WHERE status IN ('queued', 'running') ORDER BY conversation_id, sequence
+# What a claim reads does not grow with what waits: it steps from tenant to tenant and from user to user over an index, and
+# takes from each only the first turns that are free, are the first open ones of their conversations and wait for no service
+# that is away. Beyond the users looked at, a tenant's oldest turns are candidates too, so that each comes to its turn.
+_SINCE = "CASE WHEN wait IS NULL THEN created_at ELSE lease_until END"
+_USERS, _WINDOW, _SPARE = 100, 200, 64
+_NO_BOUND = 2**31 - 1
+_CANDIDATE = f"""
+SELECT id, tenant, user_id, background, since FROM (
+    SELECT id, tenant, user_id, background, conversation_id, sequence, lease_until, expires_at, wait, {_SINCE} AS since
+    FROM turns WHERE {{where}} LIMIT {_WINDOW}
+) AS seen
+WHERE (lease_until IS NULL OR lease_until < now())
+  AND NOT (coalesce(wait ->> 'service', '') = ANY($5::text[]) AND expires_at > now())
+  AND sequence = (SELECT min(first.sequence) FROM turns AS first
+                  WHERE first.conversation_id = seen.conversation_id AND first.status IN ('queued', 'running'))
+"""  # noqa: S608
+# Statistics say little of a queue: where they were made while it was empty, the planner would read and sort all of it.
+_BY_INDEX = """
+SELECT set_config(name, 'off', true) FROM unnest(
+    ARRAY['enable_seqscan', 'enable_bitmapscan', 'enable_sort', 'enable_hashjoin', 'enable_mergejoin']) AS name
+"""
+_OF_TENANT = f"""status = 'queued' AND background = of.background AND tenant = of.tenant
+    AND (wait IS NOT NULL) = of.put_back AND ({_SINCE}) <= now() ORDER BY {_SINCE}"""
+# Bounds of the user in place of equality: in this order only the index by user has the rows.
+_OF_USER = f"""status = 'queued' AND background = of.background AND tenant = of.tenant
+    AND (user_id, wait IS NOT NULL) BETWEEN (of.user_id, of.put_back) AND (of.user_id, of.put_back) AND ({_SINCE}) <= now()
+    ORDER BY user_id, wait IS NOT NULL, {_SINCE}"""
+# In turn by tenant: whoever runs least comes first, and inside one batch each tenant's first candidate stands before any
+# tenant's second; inside a tenant by user in the same way. People's turns come before background tasks, which are counted by
+# themselves, and of which no more are taken than there are slots for; of a tenant's other turns no more run here than $6. A
+# turn that was put back has its place by the time at which it is due again, so that it comes before no others with each try.
+_CLAIM = f"""
+WITH RECURSIVE queues AS (
+    (SELECT background, tenant, wait IS NOT NULL AS put_back FROM turns WHERE status = 'queued'
+     ORDER BY background, tenant, wait IS NOT NULL LIMIT 1)
+    UNION ALL
+    SELECT following.* FROM queues CROSS JOIN LATERAL (
+        SELECT background, tenant, wait IS NOT NULL FROM turns WHERE status = 'queued'
+          AND (background, tenant, wait IS NOT NULL) > (queues.background, queues.tenant, queues.put_back)
+        ORDER BY background, tenant, wait IS NOT NULL LIMIT 1) AS following
+), users AS (
+    SELECT DISTINCT found.* FROM (SELECT DISTINCT background, tenant FROM queues) AS tenants CROSS JOIN LATERAL (
+        WITH RECURSIVE each AS (
+            (SELECT background, tenant, user_id, wait IS NOT NULL AS put_back, 1 AS nth FROM turns
+             WHERE status = 'queued' AND background = tenants.background AND tenant = tenants.tenant
+             ORDER BY user_id, wait IS NOT NULL LIMIT 1)
+            UNION ALL
+            SELECT following.*, each.nth + 1 FROM each CROSS JOIN LATERAL (
+                SELECT background, tenant, user_id, wait IS NOT NULL FROM turns
+                WHERE status = 'queued' AND background = each.background AND tenant = each.tenant
+                  AND (user_id, wait IS NOT NULL) > (each.user_id, each.put_back)
+                ORDER BY user_id, wait IS NOT NULL LIMIT 1) AS following
+            WHERE each.nth < {_USERS}
+        ) SELECT background, tenant, user_id, put_back FROM each) AS found
 ), running AS (
-    SELECT tenant, background, count(*) AS n FROM turns
-    WHERE status = 'running' AND lease_until > now() GROUP BY tenant, background
-), ranked AS (
-    SELECT heads.id, background, since,
-           row_number() OVER (PARTITION BY tenant, background ORDER BY since) + coalesce(running.n, 0) AS place
-    FROM heads LEFT JOIN running USING (tenant, background)
-    WHERE (heads.lease_until IS NULL OR heads.lease_until < now())
-      AND NOT (heads.service = ANY($5::text[]) AND heads.expires_at > now())
+    SELECT tenant, user_id, background, count(*) AS n, count(*) FILTER (WHERE worker = $1) AS here FROM turns
+    WHERE status = 'running' AND lease_until > now() GROUP BY tenant, user_id, background
+), tenants AS (
+    SELECT tenant, background, sum(n) AS n, sum(here) AS here FROM running GROUP BY tenant, background
+), free AS (
+    SELECT found.* FROM users AS of CROSS JOIN LATERAL (
+        {_CANDIDATE.format(where=_OF_USER)} LIMIT $2) AS found
+    UNION
+    SELECT found.* FROM queues AS of CROSS JOIN LATERAL (
+        {_CANDIDATE.format(where=_OF_TENANT)} LIMIT $2 + {_SPARE}) AS found
+    UNION
+    {_CANDIDATE.format(where="status = 'running' AND lease_until < now()")}
+), by_user AS (
+    SELECT free.*, row_number() OVER (PARTITION BY tenant, user_id, background ORDER BY since) + coalesce(n, 0) AS of_user
+    FROM free LEFT JOIN running USING (tenant, user_id, background)
+), by_tenant AS (
+    SELECT id, background, since, nth + coalesce(tenants.n, 0) AS place, nth + coalesce(tenants.here, 0) AS here FROM (
+        SELECT *, row_number() OVER (PARTITION BY tenant, background ORDER BY of_user, since) AS nth FROM by_user
+    ) AS ordered LEFT JOIN tenants USING (tenant, background)
 ), shared AS (
-    SELECT *, row_number() OVER (PARTITION BY background ORDER BY place, since) AS nth FROM ranked
+    SELECT *, row_number() OVER (PARTITION BY background ORDER BY place, since) AS nth FROM by_tenant
 ), picked AS (
-    SELECT turns.id, turns.wait FROM turns JOIN shared USING (id)
-    WHERE turns.status IN ('queued', 'running') AND (turns.lease_until IS NULL OR turns.lease_until < now())
-      AND (NOT shared.background OR shared.nth <= $4)
-    ORDER BY shared.background, shared.place, shared.since LIMIT $2
-    FOR UPDATE OF turns SKIP LOCKED
+    SELECT found.* FROM (
+        SELECT id FROM shared WHERE CASE WHEN background THEN nth <= $4 ELSE here <= $6 END ORDER BY background, place, since
+    ) AS ordered CROSS JOIN LATERAL (
+        SELECT id, wait FROM turns WHERE id = ordered.id
+          AND status IN ('queued', 'running') AND (lease_until IS NULL OR lease_until < now())
+        FOR UPDATE SKIP LOCKED) AS found
+    LIMIT $2
 )
 UPDATE turns SET status = 'running', worker = $1, fence = fence + 1, attempts = attempts + 1, idle_claims = idle_claims + 1,
                  lease_until = now() + make_interval(secs => $3), wait = NULL,
@@ -104,7 +161,7 @@ FROM picked WHERE turns.id = picked.id
 RETURNING turns.id, conversation_id, principal, agent, request, fence, attempts, idle_claims, created_at, traceparent,
           correlation_id, expires_at <= now() AS expired, picked.wait,
           EXISTS (SELECT 1 FROM revoked_keys WHERE revoked_keys.key_id = turns.key_id) AS key_revoked
-"""
+"""  # noqa: S608
 _RENEW = """
 UPDATE turns SET lease_until = now() + make_interval(secs => $4)
 FROM unnest($2::uuid[], $3::bigint[]) AS mine (id, fence)
@@ -194,10 +251,18 @@ class PostgresTurns:
         return request if request.task else request.model_copy(update={"conversation_id": str(row["conversation_id"])})
 
     async def claim(
-        self, worker: str, limit: int, lease: float, tasks: int | None = None, away: Collection[str] = ()
+        self,
+        worker: str,
+        limit: int,
+        lease: float,
+        tasks: int | None = None,
+        away: Collection[str] = (),
+        most: int | None = None,
     ) -> list[Claim]:
+        taken = (limit if tasks is None else tasks, list(away), _NO_BOUND if most is None else most)
         async with self._database.transaction(EVERY_TENANT) as connection:
-            rows = await connection.fetch(_CLAIM, worker, limit, lease, limit if tasks is None else tasks, list(away))
+            await connection.execute(_BY_INDEX)
+            rows = await connection.fetch(_CLAIM, worker, limit, lease, *taken)
         return [
             Claim(
                 turn_id=str(row["id"]),

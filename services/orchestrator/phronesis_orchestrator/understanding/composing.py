@@ -6,8 +6,9 @@ Every word has to be explained by what became of it; a word that is left over ma
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from typing import Literal
 
 from rapidfuzz.distance import Prefix
@@ -703,7 +704,19 @@ class Composition:
                 (*_TIMES, "compare_greater", "compare_less"),
                 ("small", "year_word"),
             )
-            year = self.after(lead or item, ("year", "relative_years"), ("small", "year_word", "months", "number"))
+            if (day := self.after(lead or item, ("day",), ("small",))) is not None:
+                no = self.before(lead or item, ("not",), ("small",)) or self.before(item, ("not",), ("small",))
+                late = (
+                    self.after(day, ("day",), ("small", "also", "until")) if lead is not None and lead.has("between") else None
+                )
+                edges = _day_edges(lead, day.of("day")[0], late.of("day")[0] if late is not None else None)
+                if no is not None:
+                    edges = [(_OPPOSITE[op], edge) for op, edge in edges] if len(edges) == 1 else []
+                found += [Filter(property=dates[0], op=op, value=edge, words=day.text) for op, edge in edges]
+                if edges:
+                    self.take(item, day, late, lead, no)
+                continue
+            year = self.after(lead or item, ("year", "relative_years"), ("small", "year_word"))
             if lead is None and (earlier := self.before(item, ("year",), ("small", "year_word"))) is not None:
                 lead = self.before(earlier, _TIMES, ("small", "year_word"))  # the ones that after 2035 end
                 year = earlier if lead is not None else year
@@ -765,12 +778,24 @@ class Composition:
             found.append(filter)
             self.take(no, item)
         for no in self.open("not"):  # those that are not rated
-            rated = self.after(no, ("property",), ())
+            rated = self.after(no, ("property",), ("small",))
             own = [p for t, p in rated.of("property") if t == type] if rated is not None else []
             if rated is not None and own and self.after(rated, ("value", "amount", *COMPARISONS), ("small",)) is None:
-                found.append(Filter(property=max(own, key=lambda one: self.count_known(type, one)), op="unknown"))
+                name = max(own, key=lambda one: self.count_known(type, one))
+                if (denied := self._denied(type, name)) is not None:
+                    found.append(Filter(property=name, value=denied, words=denied))
+                else:
+                    found.append(Filter(property=name, op="unknown"))
                 self.take(no, rated)
         return found
+
+    def _denied(self, type: str, name: str) -> str | None:
+        """The value that says no, of a property that is answered by yes or no: not scanned."""
+        one = self.view.property(type, name)
+        yes, no = self.reading.language.cues("yes"), self.reading.language.cues("no")
+        said = {fold(choice): choice for choice in one.choices} if one is not None else {}
+        denied = [choice for word, choice in said.items() if word in no]
+        return denied[0] if len(said) == 2 and len(denied) == 1 and any(word in yes for word in said) else None
 
     def _absent(self, no: Item, type: str) -> tuple[Item, Filter] | None:
         negative = not no.has("with") or no.has("without", "unknown")
@@ -841,6 +866,9 @@ class Composition:
                 continue
             found.append(group)
             self.take(marker, item)
+            whose = self.after(item, ("type",), ("small",))
+            if whose is not None and whose.names_type(type):
+                self.take(whose)  # by kind of supplier
             if (second := self.after(item, ("type", "property", "year_word"), ("also", "small"))) is not None:
                 if (also := self._group(type, second)) is not None and also not in found:
                     found.append(also)
@@ -1193,3 +1221,21 @@ def _own(made: Composition, item: Item, type: str) -> tuple[EntityRef, ...]:
         made.take(item)
         return refs
     return ()
+
+
+_Edge = tuple[Literal["<", "<=", ">", ">="], str]
+_OPPOSITE: Mapping[str, Literal["<", "<=", ">", ">="]] = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+
+
+def _day_edges(lead: Item | None, day: date, second: date | None) -> list[_Edge]:
+    """What a date that is compared with a day has to meet: before 15 June 2026."""
+    edge = day.isoformat()
+    if lead is None or (lead.has("between") and second is None):
+        return [(">=", edge), ("<=", edge)]
+    if second is not None:
+        return [(">=", edge), ("<=", second.isoformat())]
+    if lead.has("before", "compare_less"):
+        return [("<", edge)]
+    if lead.has("after", "compare_greater"):
+        return [(">", edge)]
+    return [(">=" if lead.has("since", "compare_at_least") else "<=", edge)]

@@ -221,8 +221,9 @@ class Lexicon:
             for phrase in self._both(words):
                 self._add(phrase, Sense("type", (kind.name, level)))
         for phrase in self._both(kind.words):
-            if not any(s.kind == "type" and s.value[0] == kind.name for s in self.phrases.get(self.language.key(phrase), ())):
-                self._add(phrase, Sense("type", (kind.name, None)))
+            known = self.phrases.get(self.language.key(phrase), ())
+            is_named = any(one.kind == "type" and one.value[0] == kind.name for one in known)
+            self._add(phrase, *(() if is_named else (Sense("type", (kind.name, None)),)))  # a plural is a word to spell
         if not self.phrases.get(self.language.key(kind.name)):  # as it stands in the ontology
             self._add(kind.name, Sense("type", (kind.name, None)))
         for one in kind.properties:
@@ -349,7 +350,8 @@ class Lexicon:
                     continue
                 said = {stem for stem in stems[at:end] if stem in weights}
                 share = sum(weights[stem] for stem in said) / whole
-                if len(said) == len(weights):
+                parted = any(stem not in weights for stem in stems[at:end])
+                if len(said) == len(weights) and (not parted or _in_order(stems[at:end], name.stems)):
                     share = 1.0
                 elif name.in_full or not _in_order(stems[at:end], name.stems):
                     continue
@@ -533,22 +535,16 @@ def _short_forms(name: str) -> Iterator[str]:
 
 def _windows(stems: Sequence[str], weights: Mapping[str, float], joining: frozenset[str]) -> Iterator[tuple[int, int]]:
     """Runs of a message's words that stand in a name, at most one other word between two of them, and that a small one."""
-    places = [n for n, stem in enumerate(stems) if stem in weights and weights[stem] > 0.05]
-    start = previous = None
-    seen: set[str] = set()
-    for place in places:
-        parted = previous is not None and any(
-            stem not in joining and stem not in weights for stem in stems[previous + 1 : place]
-        )
-        if previous is not None and start is not None and (parted or place - previous > 2 or stems[place] in seen):
-            yield start, previous + 1
-            start, seen = None, set()
-        if start is None:
-            start = place
-        seen.add(stems[place])
-        previous = place
-    if start is not None and previous is not None:
-        yield start, previous + 1
+    run: list[int] = []
+    for place in (n for n, stem in enumerate(stems) if stem in weights and weights[stem] > 0.05):
+        parted = run and any(stem not in joining and stem not in weights for stem in stems[run[-1] + 1 : place])
+        again = next((n for n, at in enumerate(run) if stems[at] == stems[place]), None)
+        if run and (parted or place - run[-1] > 2 or again is not None):
+            yield run[0], run[-1] + 1
+            run = [] if again is None or parted or place - run[-1] > 2 else run[again + 1 :]
+        run.append(place)
+    if run:
+        yield run[0], run[-1] + 1
 
 
 def _merged(senses: Iterable[Sense]) -> tuple[Sense, ...]:

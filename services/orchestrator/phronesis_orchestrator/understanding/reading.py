@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from typing import Any, Literal
 
 from rapidfuzz.distance import Prefix
@@ -100,7 +102,7 @@ def read(text: str, lexicon: Lexicon) -> Reading:
         elif _begins_name(match, tokens, lexicon):
             spans.append(Item(match.at, match.end, match.senses, "", max(match.share, _LEAST_SHARE)))
     articles = frozenset(n for n, token in enumerate(tokens) if token.folded in language.cues("article"))
-    items = _amounts(_cover(tokens, spans, lexicon), articles)
+    items = _amounts(_with_days(_cover(tokens, spans, lexicon), tokens, lexicon), articles)
     items = [_in_its_form(item, tokens, lexicon) for item in items]
     items = _moves(_first_and_last_dates(items, lexicon), tokens, lexicon)
     items = _known_by_a_word(_or_beyond(items, lexicon), tokens, lexicon)
@@ -170,6 +172,8 @@ def _phrases(tokens: Sequence[Token], lexicon: Lexicon) -> Iterator[Item]:
     for at in range(len(stems)):
         for end in range(at + 1, min(len(stems), at + lexicon.longest) + 1):
             senses = lexicon.look_up(stems[at:end])
+            if end - at > 1 and _hides_data(senses, stems[at:end], lexicon):
+                continue
             if end - at == 1 or any(one.kind == "property" for one in lexicon.look_up(stems[at : at + 1])):
                 senses = _as_verb(senses, tokens[at], lexicon)  # ratings by department
             if end - at == 1:
@@ -180,6 +184,12 @@ def _phrases(tokens: Sequence[Token], lexicon: Lexicon) -> Iterator[Item]:
                     senses = tuple(one for one in senses if one.kind != "superlative")
             if senses:
                 yield Item(at, end, senses, "")
+
+
+def _hides_data(senses: Sequence[Sense], stems: tuple[str, ...], lexicon: Lexicon) -> bool:
+    """Whether a phrase that says nothing by itself has a property's name in it: a kind of, where each has a kind."""
+    small = bool(senses) and all(one.kind == "small" for one in senses)
+    return small and any(one.kind == "property" for stem in stems for one in lexicon.phrases.get((stem,), ()))
 
 
 _AS_LISTED = frozenset({"share", "place"})
@@ -247,6 +257,52 @@ def parse_number(word: str) -> float | None:
     kept = "".join("." if c == decimal else "" if c in ",." else c for c in plain)
     try:
         return float(kept)
+    except ValueError:
+        return None
+
+
+def _with_days(items: Sequence[Item], tokens: Sequence[Token], lexicon: Lexicon) -> list[Item]:
+    """Items with each whole date in one: 2026-06-15, 15 June 2026, June 15th 2026, 15.6.2026."""
+    found = list(items)
+    for at in range(len(tokens)):
+        day, end = _day_at(tokens, at, lexicon)
+        if day is None or any(one.at < at < one.end or one.at < end < one.end for one in found):
+            continue
+        place = next((n for n, one in enumerate(found) if one.at >= at), len(found))
+        kept = [one for one in found if one.end <= at or one.at >= end]
+        found = [*kept[:place], Item(at, end, (Sense("day", day),), ""), *kept[place:]]
+    return found
+
+
+def _day_at(tokens: Sequence[Token], at: int, lexicon: Lexicon) -> tuple[date | None, int]:
+    """The whole date that begins at a word, and where it ends."""
+    said = [token.folded for token in tokens[at : at + 6]]
+    parts = [one for one in said if one not in ("-", "/")]
+    if said[1:2] in (["-"], ["/"]) and said[3:4] == said[1:2] and len(parts) > 2 and all(map(str.isdigit, parts[:3])):
+        numbers = [int(one) for one in parts[:3]]
+        return _as_day(*(numbers if len(parts[0]) == 4 else numbers[::-1])), at + 5
+    dotted = re.fullmatch(r"(\d{1,2})\.(\d{1,2})\.?", said[0])
+    if dotted is not None and len(said) > 1 and re.fullmatch(r"\d{4}", said[1]):
+        return _as_day(int(said[1]), int(dotted[2]), int(dotted[1])), at + 2
+    months: list[int] = []
+    numbers = []
+    for n, token in enumerate(tokens[at : at + 4]):
+        number = re.fullmatch(r"(\d{1,4})(?:st|nd|rd|th)?", token.folded)
+        month = [one.value for one in lexicon.language.phrases.get((token.stem,), ()) if one.kind == "months"]
+        if number is not None and len(numbers) < 2:
+            numbers.append(int(number[1]))
+        elif month and not months:
+            months.append(int(month[0]))
+        elif n == 0 or not _is_small(token, lexicon):
+            break
+        if months and len(numbers) == 2:
+            return (_as_day(numbers[1], months[0], numbers[0]) if numbers[1] > 31 else None), at + n + 1
+    return None, at
+
+
+def _as_day(year: int, month: int, day: int) -> date | None:
+    try:
+        return date(year, month, day) if year >= 1000 else None
     except ValueError:
         return None
 

@@ -35,9 +35,11 @@ async def surveyed(request: Survey) -> Surveyed:
     years = request.years or YEARS
     found = [node for node, names in _nodes() if node.year in years and _fits(request, node, names)]
     if request.measure == "list":
-        rows = [
-            {"id": n.id, "name": n.name, "year": n.year, **{one: n.properties.get(one) for one in request.show}} for n in found
-        ]
+        shown = (*request.show, *([request.of] if request.of else []))
+        rows = [{"id": n.id, "name": n.name, "year": n.year, **{one: n.properties.get(one) for one in shown}} for n in found]
+        if request.of:
+            rows = [row for row in rows if row[request.of] is not None]
+            rows.sort(key=lambda row: row[request.of], reverse=request.order == "-value")
         return Surveyed(rows=tuple(rows), total=len(rows), statement="MATCH")
     groups = defaultdict[tuple[Any, ...], list[UpsertNode]](list)
     for node in found:

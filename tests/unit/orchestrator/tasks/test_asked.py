@@ -141,6 +141,47 @@ async def test_a_list_of_the_data_tells_what_each_thing_is_joined_to() -> None:
     assert (stage.state.score, stage.state.verified is not None) == (1.0, True)
 
 
+async def test_a_list_stands_in_the_order_that_its_goal_says_at_its_end() -> None:
+    goal = "List the projects rated Red in 2022 with their whole-life cost and category, the highest whole-life cost first"
+    costs = [row["Whole-life cost (£ million)"] for row in rows(await report_of(portfolio(goal))).values()]
+    known = [cost for cost in costs if isinstance(cost, int | float)]
+    assert (len(costs), known) == (27, sorted(known, reverse=True))
+    goal = goal.replace("highest", "lowest")
+    costs = [row["Whole-life cost (£ million)"] for row in rows(await report_of(portfolio(goal))).values()]
+    known = [cost for cost in costs if isinstance(cost, int | float)]
+    assert (len(costs), known) == (27, sorted(known))
+
+
+async def test_two_counts_of_one_question_are_told_apart() -> None:
+    goal = "How many projects rated Red were there in 2022, and how many rated Green?"
+    found = rows(await report_of(portfolio(goal)))
+    assert {name: list(row.values())[1] for name, row in found.items()} == {"Red": 27, "Green": 24, "Red, Green": 51}
+
+
+async def test_a_report_tells_the_figures_that_are_asked_of_each_group() -> None:
+    goal = "Report on the projects of 2022 by rating with the number of projects and the average whole-life cost of each rating"
+    found = rows(await report_of(portfolio(goal)))
+    assert found["Red"]["Number of projects"] == 27
+    assert "Average whole-life cost (£ million)" in found["Red"]
+
+
+async def test_a_ratio_of_two_figures_is_declined() -> None:
+    with pytest.raises(NoPlan, match="forecast per baseline"):
+        await portfolio("Forecast per baseline of Dreadnought in 2022").run()
+
+
+async def test_the_greatest_are_listed_though_the_goal_says_again_that_the_greatest_come_first() -> None:
+    goal = "The five projects with the highest whole-life cost in 2022, highest first"
+    again, once = await report_of(portfolio(goal)), await report_of(portfolio(goal.partition(",")[0]))
+    assert list(rows(again)) == list(rows(once))
+
+
+async def test_two_things_of_the_data_are_compared_by_what_the_goal_names() -> None:
+    found = rows(await report_of(portfolio("Compare Dreadnought with Crossrail Programme by whole-life cost and rating")))
+    assert set(found) == {"DREADNOUGHT", "Crossrail Programme"}
+    assert set(found["DREADNOUGHT"]) == {"Name", "Whole-life cost (£ million)", "Rating"}
+
+
 async def test_things_of_the_data_that_are_listed_for_each_of_something_are_named() -> None:
     found = rows(await report_of(portfolio("For every department list the projects rated Red in 2022")))
     assert len(found) == 27
@@ -226,6 +267,15 @@ async def test_a_goal_is_declined_in_plain_words_with_a_goal_that_one_can_type(g
     assert said in told
     near = told.partition("This can be done: “")[2].partition("”")[0]
     assert (await report_on(near)).blocks
+
+
+@pytest.mark.parametrize("goal", ["Where was the stone oven photographed?", "What is broken at the stone oven?"])
+async def test_what_is_known_of_one_thing_is_no_answer_about_words_that_name_nothing(goal: str) -> None:
+    assert "means here is not known" in await refusal(goal)
+
+
+async def test_what_is_given_to_a_person_is_an_order_that_no_list_carries_out() -> None:
+    assert "give all" in await refusal("Give all of Ines Okafor's open tasks to Karl Brandt")
 
 
 async def test_a_full_name_is_not_ambiguous() -> None:

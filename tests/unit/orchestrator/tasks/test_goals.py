@@ -30,7 +30,11 @@ def only(goal: str) -> GoalPart:
         ("Draft a one-page status report about the ferries", [("read", "report", "the ferries")]),
         ("Produce a risk summary covering the repairs", [("read", "report", "the repairs")]),
         ("Prepare a summary of the repairs", [("read", "report", "the repairs")]),
+        ("Make me a short list of the ferries", [("read", "list", "the ferries")]),
+        ("Show us a bar chart of ships by berth", [("read", "chart", "ships by berth")]),
+        ("I would like a table of the ships", [("read", "list", "the ships")]),
         ("Delete all ships", [("other", "delete", "all ships")]),
+        ("Give all of Bo's ships to Ann", [("other", "give all", "of Bo's ships to Ann")]),
         ("Order ten litres of oil", [("other", "order", "ten litres of oil")]),
         ("Remember that Ann is away", [("write", "remember", "that Ann is away")]),
         ("Zähle die Schiffe", [("read", "count", "die Schiffe")]),
@@ -64,6 +68,7 @@ def test_a_goal_is_cut_where_another_order_begins_and_not_inside_a_text(goal: st
     [
         ("For every ship in dock, create a task to paint it", "ship in dock", "a task to paint it"),
         ("Create a task for each ship in dock to paint it", "ship in dock", "a task to paint it"),
+        ("Create a task for each ship that had rust, titled Scrape", "ship that had rust", "a task titled Scrape"),
         ("For each harbour count the ships", "harbour", ""),
     ],
 )
@@ -81,6 +86,8 @@ def test_a_set_that_is_gone_through_is_told_from_what_is_done_for_each(goal: str
         ("List the ships as a table", ("table",), ""),
         ("Report on the ships with charts as a PDF", ("chart", "pdf"), ""),
         ("List the ships. Keep it short.", ("short",), ""),
+        ("Report on the ships by berth. I want a table and a chart.", ("chart", "table"), ""),
+        ("How many ships are in dock? Write it up in a short note.", ("short",), ""),
         ("Report on the ships in French", (), "in French"),
         ("Report on the ships as slides", (), "as slides"),
         ("Remember that the report is due in French", (), ""),

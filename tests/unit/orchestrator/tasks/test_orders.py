@@ -82,7 +82,13 @@ async def test_tasks_take_no_more_slots_than_their_share() -> None:
 
     class Queue:
         async def claim(
-            self, worker: str, limit: int, lease: float, tasks: int | None = None, away: Collection[str] = ()
+            self,
+            worker: str,
+            limit: int,
+            lease: float,
+            tasks: int | None = None,
+            away: Collection[str] = (),
+            most: int | None = None,
         ) -> list[Claim]:
             await asked.put(tasks)
             return [waiting.pop()] if waiting else []

@@ -14,6 +14,7 @@ from phronesis_contracts.constitution.search import SEMANTIC_SEARCH, SearchStats
 from phronesis_contracts.constitution.values import ConstitutionNode
 from phronesis_contracts.constitution.writes import CREATE, UPDATE, NodeWritten
 from phronesis_contracts.memory import Recalled
+from phronesis_contracts.orchestrator import StartingEvent
 from phronesis_contracts.origins import Label, OriginKind
 from phronesis_contracts.tasks import NoPlan, TableBlock
 from phronesis_orchestrator.approvals.policy import Waiting
@@ -80,10 +81,10 @@ class Graph:
         return ConstitutionNodeFound(node=found[-1])
 
 
-def clinic(goal: str, graph: Graph | None = None) -> tuple[TaskStage, Graph]:
-    """A task of the agent that looks after work."""
+def clinic(goal: str, graph: Graph | None = None, event: StartingEvent | None = None) -> tuple[TaskStage, Graph]:
+    """A task of the agent that looks after work, which an event may have started."""
     graph = graph or Graph()
-    return TaskStage(None, goal, owners=graph.owners, agent=AGENT, approvals=FakeTurns()), graph
+    return TaskStage(None, goal, owners=graph.owners, agent=AGENT, approvals=FakeTurns(), event=event), graph
 
 
 async def test_a_list_of_the_graph_is_a_table_of_what_fits() -> None:
@@ -189,6 +190,20 @@ async def test_what_is_done_for_each_thing_that_the_goal_names_asks_nobody() -> 
     }
     assert {node.title for node in graph.written} == {f"Set a new date: {title}" for title in late}
     assert stage.state.score == 1.0
+
+
+async def test_hours_that_the_user_states_are_no_address_and_ask_nobody() -> None:
+    bakery = Bakery()
+    await bakery.task("For every overdue task, create a task to set a new date, effort 2 hours").run()
+    assert [one.title for one in bakery.written] == ["Set a new date: Order fire bricks", "Set a new date: Buy mailing crates"]
+
+
+@pytest.mark.parametrize("tail", ["and the name of the task", "plus its title", "followed by the task's name"])
+async def test_a_title_that_is_to_have_each_things_name_has_nothing_else(tail: str) -> None:
+    bakery = Bakery()
+    await bakery.task(f'Create a task for each overdue task, titled "Chase" {tail}').run()
+    told = [(one.title, (one.model_extra or {}).get("description")) for one in bakery.written]
+    assert told == [("Chase: Order fire bricks", None), ("Chase: Buy mailing crates", None)]
 
 
 @pytest.mark.parametrize("kind", [OriginKind.DOCUMENT, OriginKind.WEB, OriginKind.OUTSIDE, OriginKind.PERSON])
@@ -332,6 +347,18 @@ async def test_the_fields_that_an_order_names_are_filled(agent: str, goal: str, 
     told = made.model_dump(mode="json", by_alias=True)
     assert {name: told.get(name) for name in fields} == fields
     assert stage.state.score == 1.0
+
+
+async def test_a_figure_that_an_order_states_in_words_that_are_none_declines_the_goal() -> None:
+    said = await refusal('Record an observation titled "Late tasks" whose value is how many there are')
+    assert "how many there are" in said
+
+
+async def test_an_observation_that_is_noted_with_its_value_is_one() -> None:
+    bakery = Bakery()
+    await bakery.task('Note an observation "Heat of the oven" of 232').run()
+    [made] = bakery.written
+    assert (made.type, made.title, (made.model_extra or {})["value"]) == ("observation", "Heat of the oven", 232)
 
 
 async def test_a_field_that_what_is_made_does_not_have_declines_the_goal() -> None:

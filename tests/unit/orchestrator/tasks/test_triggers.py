@@ -35,12 +35,11 @@ from phronesis_orchestrator.tasks.schedules import (
     has_value,
 )
 from phronesis_orchestrator.turns.turn import Completed, fill_goal, goal_ids, hash_request
-from tests.support.counsel import profile
 from tests.support.personas import Persona
-from tests.unit.orchestrator.fakes import FakeNeighbours, FakeTurns, Stage, claim
+from tests.unit.orchestrator.fakes import FakeNeighbours, Stage, claim
 
 from .stage import NOON, ScriptedPlanner, TaskStage, plan
-from .test_orders_by_rules import CLINIC, Graph
+from .test_orders_by_rules import CLINIC, Graph, clinic
 
 EXECUTE = Principal(tenant="acme", user="ann", **Persona.EXECUTE.rights)
 OUTSIDER = Principal(tenant="acme", user="bob", **Persona.NOOR.rights)
@@ -338,8 +337,7 @@ def test_a_task_that_no_event_started_says_nothing_of_one() -> None:
 
 def by_rules(goal: str, id: str, graph: Graph, title: str = "Order flour") -> TaskStage:
     """A task that an event started, planned by rules over the clinic's graph."""
-    things = event(id, title=title)
-    return TaskStage(None, goal, owners=graph.owners, agent=profile("execute"), approvals=FakeTurns(), event=things)
+    return clinic(goal, graph, event(id, title=title))[0]
 
 
 OPEN_TASK = next(one for one in CLINIC.nodes if one["type"] == "task" and one.get("status", "todo") == "todo")

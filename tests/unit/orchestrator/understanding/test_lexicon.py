@@ -111,7 +111,7 @@ def test_a_part_that_two_names_share_is_asked_back_or_means_both() -> None:
 @pytest.mark.parametrize(
     ("text", "wrong", "right"),
     [
-        ("how many vesels are there?", "vesels", "vessel"),
+        ("how many vesels are there?", "vesels", "vessels"),
         ("What is the tonnage of Mergansar?", "Mergansar", "merganser"),
         ("hwo many vessels are there?", "hwo", "how"),
     ],

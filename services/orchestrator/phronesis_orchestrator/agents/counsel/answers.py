@@ -688,7 +688,7 @@ class Plans:
             not r.has("property") and (not q.types or set(q.types) <= {"task", "action", "milestone"})
         )
         first = period.first
-        if first is None and due and not r.has("ask", "overdue"):
+        if first is None and due and not (period.whole or r.has("ask", "overdue")):
             first = record.today
 
         def holds(one: Thing) -> bool:

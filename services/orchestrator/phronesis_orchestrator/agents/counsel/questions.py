@@ -245,6 +245,8 @@ class CounselAnswer:
     """Whether every word of the message was explained, and all that it asks was read."""
     unexplained: tuple[str, ...] = ()
     """Words that nothing explains, or that the answer leaves out."""
+    unknown: tuple[str, ...] = ()
+    """Words that name nothing here, whether the answer has to do with them or not."""
     found: tuple[Thing, ...] | None = None
     """The set that was asked for, whole; `None` where the answer is no set."""
     partial: bool = False
@@ -284,7 +286,9 @@ async def answer_in_full(running: TurnRun, turn: TurnContext, desk: TurnTools) -
     asked = Asked(running, turn, desk, record, question)
     text = await asked.answer()
     answers = bool(text) and not asked.declined and not asked.unexplained
-    return CounselAnswer(text, answers, asked.unexplained, asked.found, record.partial, asked.by_name, asked.plans)
+    return CounselAnswer(
+        text, answers, asked.unexplained, asked.unknown, asked.found, record.partial, asked.by_name, asked.plans
+    )
 
 
 _COMPARED = ("owner", "due", "budget", "effort", "spent", "priority", "roi", "confidence", "likelihood", "decided", "observed")
@@ -324,6 +328,7 @@ class Asked:
         self.declined = False
         """Whether what was said is no answer, or rests on a guess."""
         self.unexplained: tuple[str, ...] = ()
+        self.unknown: tuple[str, ...] = ()
         self.by_name: tuple[str, ...] = ()
 
     @property
@@ -343,6 +348,8 @@ class Asked:
             self._words = await asyncio.to_thread(load_wordnet)
             r = self._followed()
         self.by_name = r.taken_for_names()
+        pattern = _KINDS.get(self._question.kind)
+        self.unknown = tuple(word for word in r.unknown if pattern is None or not pattern.search(word))
         said = await self._answered(r)
         left = [] if r.closed else r.left()
         self.unexplained = tuple(dict.fromkeys([*left, *(r.unknown if self.declined else ())]))

@@ -393,6 +393,8 @@ class Period:
     said: str = ""
     at: int = -1
     """Where the words for it begin."""
+    whole: bool = False
+    """Whether what lies before today is meant where it has no first day: this week or before."""
 
 
 @dataclass(frozen=True)
@@ -1028,6 +1030,15 @@ class Reader:
             edge = self._edge_before(spans, before[-1] + 1) if before else ""
             reading.periods.append(_edged(edge, Period(day, day, match[0], inside[0] if inside else -1)))
         self._join_days(reading)
+        for span in spans:
+            behind = range(span.end, min(span.end + 2, len(reading.tokens)))
+            said = " ".join(reading.tokens[at].folded for at in behind)
+            sooner, later = (said in self._language.words.get(kind, ()) for kind in ("or_before", "or_after"))
+            for n, one in enumerate(reading.periods):
+                if one.at == span.start and (sooner or later):
+                    open_end = replace(one, first=None, whole=True) if sooner else replace(one, last=None)
+                    reading.periods[n] = open_end
+                    reading.absorbed |= set(behind)
 
     def _is_verb_month(self, reading: Reading, span: Span) -> bool:
         """Whether a word that may be a month is a verb here: no day, year or edge stands beside it."""
@@ -1108,18 +1119,31 @@ class Reader:
             reading.spans.append(Span(start, end, (Sense("figure", str(value)),)))
             self._read_figure(reading, spans, start, end - 1, value, percent)
 
+    def _counted_from(self, reading: Reading, spans: Sequence[Span], last: int) -> date | None:
+        """The day from which a length of time is counted that stands before it: two weeks from today, later, after Monday."""
+        behind = [token.folded for token in reading.tokens[last + 2 : last + 4]]
+        if any(" ".join(behind[:n]) in self._language.words.get("from_now", ()) for n in (1, 2)):
+            reading.absorbed |= set(range(last + 2, min(last + 4, len(reading.tokens))))
+            return self._record.today
+        leads = any(span.start == last + 2 and "after" in span.of("edge") for span in spans)
+        base = next((one for one in reading.periods if one.at in (last + 3, last + 4)), None) if leads else None
+        if base is None or base.first is None:
+            return None
+        reading.periods.remove(base)
+        return base.first
+
     def _read_figure(self, reading: Reading, spans: Sequence[Span], start: int, last: int, value: float, percent: bool) -> None:
         units = [unit for span in spans if last < span.start <= last + 2 for unit in span.of("unit")]
         before = [span for span in spans if span.end in (start, start - 1)]
-        if (
-            units
-            and units[0] in ("day", "week", "month", "year")
-            and (edge := next((e for s in before for e in s.of("edge")), ""))
-        ):
-            span = timedelta(days=value * {"day": 1, "week": 7, "month": 30.5, "year": 365}[units[0]])
+        if units and units[0] in _UNIT_DAYS and (edge := next((e for s in before for e in s.of("edge")), "")):
+            span = timedelta(days=value * _UNIT_DAYS[units[0]])
             today = self._record.today
             past = any(e == "past" for s in before for e in s.of("edge")) and edge != "within"
             reading.periods.append(Period(today - span, today, "", start) if past else Period(today, today + span, "", start))
+            return
+        if units and units[0] in _UNIT_DAYS and (base := self._counted_from(reading, spans, last)) is not None:
+            day = base + timedelta(days=value * _UNIT_DAYS[units[0]])
+            reading.periods.append(Period(day, day, "", start))
             return
         if units and units[0] == "hour":
             reading.hours = value
@@ -1133,6 +1157,8 @@ class Reader:
             reading.figures.append(value)
 
 
+_UNIT_DAYS = {"day": 1.0, "week": 7.0, "month": 30.5, "year": 365.0}
+"""Days of a unit of time."""
 _NEVER_DONE = frozenset({"effort", "budget", "priority"})
 """Properties whose words are no verbs: “by” behind them says what they are told by, and not who did it."""
 
