@@ -316,7 +316,7 @@ async def test_a_key_over_its_rate_is_told_so_far_over_it_not_answered_and_other
 
     who, made = access(services["gateway"])
     other, others = access(services["gateway"])
-    owner, owners = access(services["gateway"], role=Role.OWNER)
+    owner, owners = access(services["gateway"], tenant="local", user="owner", role=Role.OWNER)
     async with (
         connected(server, "memory") as (memory,),
         outside(server, who, made) as system,

@@ -82,7 +82,8 @@ class FairnessSettings(BaseSettings):
     tenant_weights: dict[str, Annotated[float, Field(gt=0)]] = {}
     """Turns of a tenant among those that wait, as JSON such as `{"acme": 3}`; a tenant that is not named has one."""
     key_rate: float = Field(default=200.0, ge=0)
-    """Requests a second of one external system's key to one process; 0 for no limit. An owner's key has none."""
+    """Requests a second of one external system's key to one process; 0 for no limit. The owner of a local stack has
+    none."""
     key_burst: int = Field(default=400, ge=1)
     """Requests of such a key at once. Over them it is refused with `too_many_requests`, and far over them not answered."""
 
