@@ -1,4 +1,7 @@
-"""One whole stack for all stories, with the rules in place of a language model; it is stopped after the last story."""
+"""One whole stack for all stories with the rules in place of a language model, and one with a scripted model.
+
+Each is stopped after the last story.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,8 @@ import pytest
 
 from phronesis_local.parts import SERVICES
 from phronesis_samples.portfolio.reports import batches
+from tests.support import approving
+from tests.support.approving import Desk
 from tests.support.bus import eventually
 from tests.support.people import Person, Town, town
 from tests.support.production import SERVERS
@@ -24,6 +29,13 @@ async def stack(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Runni
     folder = tmp_path_factory.mktemp("e2e") / "data"
     async with running(folder, (*SERVERS, *SERVICES), {"GROQ_API_KEY": "", "ORCHESTRATOR_MODEL_URL": ""}) as stack:
         yield stack
+
+
+@pytest.fixture(scope="package")
+async def desk(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Desk]:
+    """A stack with a scripted model, and an admin whose agent may delete. A story scripts what names a word of its own."""
+    async with approving.desk(tmp_path_factory.mktemp("desk") / "data") as desk:
+        yield desk
 
 
 @pytest.fixture(scope="package")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from uuid import uuid4
 
 import pytest
@@ -13,12 +12,6 @@ from tests.support import approving
 from tests.support.approving import APPROVALS, Desk
 
 pytestmark = [pytest.mark.verify, pytest.mark.timeout(300)]
-
-
-@pytest.fixture(scope="module")
-async def desk(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Desk]:
-    async with approving.desk(tmp_path_factory.mktemp("approvals") / "data") as desk:
-        yield desk
 
 
 @pytest.mark.req("V-089")

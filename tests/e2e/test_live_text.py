@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from uuid import uuid4
 
 import pytest
 
-from tests.support import approving
 from tests.support.approving import Desk
 from tests.support.groq_server import Fault
 
 pytestmark = [pytest.mark.verify, pytest.mark.timeout(300)]
 LONG = "The reply goes on and on, sentence after sentence. " * 30
-
-
-@pytest.fixture(scope="module")
-async def desk(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Desk]:
-    async with approving.desk(tmp_path_factory.mktemp("live") / "data") as desk:
-        yield desk
 
 
 def said(text: str) -> str:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from time import monotonic
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from tests.support import approving
 from tests.support.approving import Desk
 from tests.support.groq_answers import blocks
 from tests.support.groq_server import Fault
@@ -21,12 +19,6 @@ from tests.support.tasks import ended, judged, task
 pytestmark = [pytest.mark.verify, pytest.mark.timeout(300)]
 
 REPORT = {"title": "What was found", "text": "All of it is here.", "used": ["look"]}
-
-
-@pytest.fixture(scope="module")
-async def desk(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Desk]:
-    async with approving.desk(tmp_path_factory.mktemp("nova") / "data") as desk:
-        yield desk
 
 
 @pytest.fixture
@@ -317,7 +309,7 @@ async def test_a_strategy_outlives_a_restart_of_every_part(desk: Desk, somebody:
         scripted(desk, goal, "criticise", {"score": 0.9, "reason": "as asked"})
     first = await ended(somebody, await task(somebody, goals[0]))
     await judged(somebody, first["task_id"])
-    async with approving.restarted(desk) as again:
-        same = again.people.known(somebody)
-        last = await ended(same, await task(same, goals[1]))
+    await desk.restart()
+    same = desk.people.known(somebody)
+    last = await ended(same, await task(same, goals[1]))
     assert len(last["progress"]["strategies"]) == 1

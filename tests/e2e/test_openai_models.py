@@ -12,7 +12,6 @@ import pytest
 from openai import AsyncOpenAI
 from pydantic import BaseModel
 
-from tests.support import approving
 from tests.support.approving import Desk
 from tests.support.groq_answers import blocks
 from tests.support.groq_server import Fault
@@ -35,12 +34,6 @@ class Trip(BaseModel):
 
     city: str
     degrees: int
-
-
-@pytest.fixture(scope="module")
-async def desk(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Desk]:
-    async with approving.desk(tmp_path_factory.mktemp("openai") / "data") as desk:
-        yield desk
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 from uuid import uuid4
@@ -19,7 +20,7 @@ from tests.support.bus import eventually
 from tests.support.groq_server import Fault, GroqServer, groq_server
 from tests.support.holding import held
 from tests.support.mixed import MixedStack
-from tests.support.people import ENDS, Person, town
+from tests.support.people import ENDS, Person, Town, town
 from tests.support.round_robin import round_robin
 
 pytestmark = [pytest.mark.verify, pytest.mark.timeout(900)]
@@ -156,8 +157,17 @@ class Desk:
         return sum(goal in json.dumps(call.request) for call in calls)
 
 
-@pytest.fixture
-async def desk(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Desk]:
+@dataclass
+class Doubled:
+    """A stack of two copies of each service, its model, and its users, who come to both gateways in turn."""
+
+    stack: MixedStack
+    model: GroqServer
+    people: Town
+
+
+@pytest.fixture(scope="module")
+async def doubled(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Doubled]:
     folder = tmp_path_factory.mktemp("longlived")
     async with AsyncExitStack() as opened:
         model = await opened.enter_async_context(groq_server())
@@ -168,12 +178,19 @@ async def desk(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Desk]:
         await stack.up()
         proxy = await opened.enter_async_context(round_robin([stack.port("gateway"), stack.port("gateway-2")]))
         people = await opened.enter_async_context(town(proxy.url, stack.key))
-        await people.ready()
-        yield Desk(stack, model, await people.someone(role="admin"))
+        yield Doubled(stack, model, people)
+
+
+@pytest.fixture
+async def desk(doubled: Doubled) -> Desk:
+    """Somebody in a tenant of its own, once the stack is ready."""
+    await doubled.people.ready()
+    return Desk(doubled.stack, doubled.model, await doubled.people.someone(role="admin"))
 
 
 async def test_schedules_waits_and_dry_runs_outlive_kills_of_every_worker(desk: Desk) -> None:
-    asking, waiting = await desk.task("ASKING what to report"), await desk.task("WAITING for the day")
+    word = uuid4().hex[:8]
+    asking, waiting = await desk.task(f"ASKING what {word} is"), await desk.task(f"WAITING for {word}")
     for id in (asking, waiting):
         await desk.reaches(id, "waiting")
     schedule = await desk.schedule("Look again")
@@ -215,7 +232,7 @@ async def test_schedules_waits_and_dry_runs_outlive_kills_of_every_worker(desk: 
         ended = await desk.reaches(id, "completed")
         assert [step["state"] for step in ended["progress"]["steps"]] == ["done", "done"]
         assert ended["progress"].get("stopped") is None
-    assert [await desk.asked("decompose", goal) for goal in ("ASKING what", "WAITING for")] == [1, 1]
+    assert [await desk.asked("decompose", goal) for goal in (f"ASKING what {word}", f"WAITING for {word}")] == [1, 1]
 
 
 async def test_schedules_waits_and_dry_runs_outlive_a_rolling_restart(desk: Desk) -> None:
@@ -223,6 +240,7 @@ async def test_schedules_waits_and_dry_runs_outlive_a_rolling_restart(desk: Desk
     for id in (asking, waiting):
         await desk.reaches(id, "waiting")
     schedule = await desk.schedule("Look again")
+    starts = desk.stack.starts()
     restart = asyncio.create_task(desk.stack.restart())
     fired, dry = 0, list[str]()
     first = datetime.now(UTC).replace(microsecond=0) - timedelta(days=1)
@@ -232,7 +250,7 @@ async def test_schedules_waits_and_dry_runs_outlive_a_rolling_restart(desk: Desk
         dry.append(await desk.task(f"KEEPING things {fired}", dry_run=True))
         await eventually(lambda count=fired: _all_ended(desk, schedule, count), 120)  # type: ignore[misc]
     await restart
-    assert desk.stack.starts() == 0
+    assert desk.stack.starts() == starts
     runs = await desk.runs(schedule)
     assert [status for status, _, _ in runs] == ["completed"] * fired
     assert len({due for _, due, _ in runs}) == fired

@@ -369,7 +369,9 @@ async def test_a_profile_is_its_users_alone_and_is_replaced_whole(memory: Memory
     await memory.profiles.put(calling(ann, uuid4().hex), Profile(profile={"name": "Ann B."}))
     assert (await memory.profiles.get(calling(ann), Nothing())).profile == {"name": "Ann B."}
     assert await memory.profiles.get(calling(bob), Nothing()) == Profile(version=0)
-    audits = await _rows(memory, "SELECT convert_from(body, 'utf8')::jsonb FROM outbox WHERE tenant = $1", ann.tenant)
+    audits = await _rows(
+        memory, "SELECT convert_from(body, 'utf8')::jsonb FROM outbox WHERE tenant = $1 ORDER BY id", ann.tenant
+    )
     assert [body["arguments"] for (body,) in audits] == [{"fields": 2, "bytes": 33}, {"fields": 1, "bytes": 18}]
 
 

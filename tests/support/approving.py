@@ -17,7 +17,7 @@ from phronesis_local import postgres
 from phronesis_local.parts import SERVICES
 from tests.support.counsel import profile
 from tests.support.groq_server import Fault, GroqServer, groq_server
-from tests.support.people import Person, Town, town
+from tests.support.people import Person, Town
 from tests.support.production import SERVERS
 from tests.support.stack import RunningStack, running
 
@@ -82,6 +82,14 @@ class Desk:
         answer = await http.post(f"{APPROVALS}/{id}", json={"decision": decision, "note": note})
         return answer.status_code, answer.json()
 
+    async def restart(self) -> None:
+        """Let every process of the stack end and begin anew on the same data; its users reach it where it is now."""
+        await asyncio.to_thread(self.stack.end)
+        await self.people.close()
+        await self.stack.start()
+        self.people = await _people(self.stack)
+        self.person = self.people.known(self.person)
+
     async def run_out(self, id: str) -> None:
         """Let the time of an approval be over."""
         connection = await asyncpg.connect(postgres.dsn(self.stack.data.postgres))
@@ -112,8 +120,9 @@ async def desk(folder: Path) -> AsyncIterator[Desk]:
     async with AsyncExitStack() as opened:
         model = await opened.enter_async_context(groq_server())
         stack = await opened.enter_async_context(running(folder, (*SERVERS, *SERVICES), environment(model)))
-        people = await opened.enter_async_context(_people(stack))
+        people = await _people(stack)
         made = Desk(stack, model, people, await people.someone(role="admin"))
+        opened.push_async_callback(lambda: made.people.close())
         await made.prepared()
         yield made
 
@@ -123,20 +132,8 @@ def environment(model: GroqServer) -> dict[str, str]:
     return {"GROQ_API_KEY": "gsk-scripted", "ORCHESTRATOR_MODEL_URL": model.groq_url}
 
 
-@asynccontextmanager
-async def restarted(desk: Desk) -> AsyncIterator[Desk]:
-    """The same desk on the same data, after every process of its stack has ended and begun anew."""
-    await asyncio.to_thread(desk.stack.end)
-    parts = (*SERVERS, *SERVICES)
-    async with AsyncExitStack() as opened:
-        stack = await opened.enter_async_context(running(desk.stack.data.root, parts, environment(desk.model)))
-        people = await opened.enter_async_context(_people(stack))
-        person = people.known(desk.person)
-        yield Desk(stack, desk.model, people, person)
-
-
-@asynccontextmanager
-async def _people(stack: RunningStack) -> AsyncIterator[Town]:
-    async with town(stack.data.url.read_text().strip(), stack.data.key.read_text().strip()) as people:
-        await people.ready()
-        yield people
+async def _people(stack: RunningStack) -> Town:
+    """The users of a stack, once it is ready for them."""
+    people = Town(stack.data.url.read_text().strip(), stack.data.key.read_text().strip())
+    await people.ready()
+    return people

@@ -121,6 +121,7 @@ class PostgresServer(OwnServer):
         run = postgres.program(folder, folder / "log", inherited_environment(), connections)
         self._child = Child(run if outlives else replace(run, command=[*run.command, *_FORGETFUL]))
         self.dsn = self.dsn_of("postgres")
+        self._templates: set[str] = set()
 
     def dsn_of(self, database: str, role: str = "postgres") -> str:
         """Address of one of its databases, for a role; by default for who may do all."""
@@ -145,16 +146,20 @@ class PostgresServer(OwnServer):
     async def fresh_schema(self, service: str, *others: str) -> AsyncIterator[PostgresSettings]:
         """A database of its own with the migrated schemas of services, as the first one's role reaches it, for a block."""
         name = f"test_{uuid4().hex}"
-        await self._statement(f'CREATE DATABASE "{name}" TEMPLATE "{await self._template(service, *others)}"')
+        template = await self._template(service, *others)
         # A copy of a database does not have the privileges on it.
-        await self._statement(f'REVOKE CREATE, TEMPORARY ON DATABASE "{name}" FROM PUBLIC')
+        await self._execute(
+            f'CREATE DATABASE "{name}" TEMPLATE "{template}"', f'REVOKE CREATE, TEMPORARY ON DATABASE "{name}" FROM PUBLIC'
+        )
         try:
             yield PostgresSettings(dsn=SecretStr(self.dsn_of(name, role_of(service))))
         finally:
-            await self._statement(f'DROP DATABASE "{name}" WITH (FORCE)')
+            await self._execute(f'DROP DATABASE "{name}" WITH (FORCE)')
 
     async def _template(self, *services: str) -> str:
         name = "_".join(("template", *services))
+        if name in self._templates:
+            return name
         connection = await asyncpg.connect(self.dsn)
         try:
             # One at a time, of all processes that share the server; the end of the session lets go of it.
@@ -167,12 +172,14 @@ class PostgresServer(OwnServer):
                 await connection.execute(f'ALTER DATABASE "{name}_new" RENAME TO "{name}"')
         finally:
             await connection.close()
+        self._templates.add(name)
         return name
 
-    async def _statement(self, statement: str) -> None:
+    async def _execute(self, *statements: str) -> None:
         connection = await asyncpg.connect(self.dsn)
         try:
-            await connection.execute(statement)
+            for statement in statements:
+                await connection.execute(statement)
         finally:
             await connection.close()
 

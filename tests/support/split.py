@@ -14,7 +14,8 @@ or it goes through a catalogue case by case (every tool, every role, every hosti
 
 **Groups.** A module's tests run in one process, one after the other, for they share its fixtures; so do the modules of
 `tests/e2e` that use the package's stack. Those of `make verify`, which load it with thousands, are as many groups as there are
-processes; the others are one, for a second stack costs more than it gives. Groups that take long begin first.
+processes; the others are one, for a second stack costs more than it gives. So are those that use the package's desk, whose
+stack has a scripted model. Groups that take long begin first.
 
 **Stores.** Where `PHRONESIS_STORES=production`, what touches neither a graph store nor a vector store is left out: it ran on
 the embedded ones, and would do the same. Of `tests/e2e`, what belongs to `make verify` is left out too: the adapters are shown
@@ -54,6 +55,7 @@ _ANY_STORE = re.compile(r"^pytestmark = (\[[^\]]*)?pytest\.mark\.any_store\b", r
 _BY_STORES = re.compile(r"\bmark\.stores\b")
 _SOME = re.compile(r"\bmark\.verify\b")
 _SHARED_STACK = re.compile(r"\b(stack: RunningStack|everybody: Town|analyst: Person|somebody: Person)\b")
+_SHARED_DESK = re.compile(r"\bdesk: Desk\b")
 _OWN_STACK = re.compile(r"tmp_path_factory")
 _STORES = {"graph_server", "weaviate", "stack"}
 """Fixtures that are stores or have them, by whatever command they start them."""
@@ -115,7 +117,11 @@ def group(test: str, workers: int, expression: str) -> str:
         expression: what `-m` says of the run.
     """
     module = test.partition("::")[0]
-    if module.startswith("tests/e2e/") and _uses_the_packages_stack(module):
+    if not module.startswith("tests/e2e/"):
+        return module
+    if _shares(module, _SHARED_DESK):
+        return "desk"
+    if _shares(module, _SHARED_STACK):
         stacks = workers if expression == "verify" else 1
         return f"stories {zlib.crc32(module.encode()) % stacks}"
     return module
@@ -157,9 +163,10 @@ def _folder(item: pytest.Item) -> str:
 
 
 @cache
-def _uses_the_packages_stack(module: str) -> bool:
+def _shares(module: str, fixture: re.Pattern[str]) -> bool:
+    """Whether a module uses one of the package's fixtures, and makes none of its own in their place."""
     text = (TESTS.parent / module).read_text(encoding="utf-8")
-    return _SHARED_STACK.search(text) is not None and _OWN_STACK.search(text) is None
+    return fixture.search(text) is not None and _OWN_STACK.search(text) is None
 
 
 def _plain(function: Any) -> Any:

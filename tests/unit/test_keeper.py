@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import psutil
+import pytest
 
 from phronesis_local.loopback import free_port
-from tests.support.shared import ROOT, port_range
+from tests.support.shared import ROOT, port_range, quick_folder
 
 _RUN = """
 import subprocess, sys
@@ -51,3 +53,10 @@ def test_a_process_draws_its_ports_from_its_own_range() -> None:
     lowest, highest = port_range()
     drawn = [free_port() for _ in range(200)]
     assert [port for port in drawn if not lowest <= port <= highest] == []
+
+
+@pytest.mark.parametrize(("name", "room", "chosen"), [("there", 1, True), ("there", 2**60, False), ("not there", 1, False)])
+def test_the_shared_servers_write_into_memory_where_it_has_room(tmp_path: Path, name: str, room: int, chosen: bool) -> None:
+    (tmp_path / "there").mkdir()
+    memory = tmp_path / name
+    assert quick_folder(memory, room) == (memory if chosen else None)

@@ -96,3 +96,9 @@ def test_the_stories_of_a_run_share_one_stack_unless_they_are_the_long_ones() ->
     grouped = {speed: {split.group(story, 2, speed) for story in stories} for speed in ("", *split.SPEEDS)}
     shared = {speed: sorted(name for name in names if name.startswith("stories")) for speed, names in grouped.items()}
     assert shared == {"": ["stories 0"], "not verify": ["stories 0"], "verify": ["stories 0", "stories 1"]}
+
+
+def test_the_stories_of_the_desk_run_in_one_process() -> None:
+    stories = [f"tests/e2e/{path.name}::test_one" for path in sorted((split.TESTS / "e2e").glob("test_*.py"))]
+    shared = [story.split("/")[2].partition(".")[0] for story in stories if split.group(story, 2, "verify") == "desk"]
+    assert shared == ["test_approvals", "test_approvals_outlive", "test_live_text", "test_nova", "test_openai_models"]
