@@ -48,5 +48,20 @@ def test_what_another_had_a_moment_ago_counts_and_what_it_had_before_does_not() 
     contention.note_running(["loud"] * 24)
     assert contention.most == 9
     clock.now += 1.5
+    contention.note_late(0.1)
     contention.note_running(["loud"] * 24)
+    assert contention.most is None
+
+
+def test_a_process_counts_as_late_for_a_while_after_it_was() -> None:
+    clock = Clock()
+    contention = late(clock)
+    running = [*["loud"] * 24, *["quiet"] * 8]
+    for _ in range(100):
+        contention.note_late(0.0)
+    clock.now += 1.9
+    contention.note_running(running)
+    assert contention.most == 9
+    clock.now += 0.2
+    contention.note_running(running)
     assert contention.most is None
