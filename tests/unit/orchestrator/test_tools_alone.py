@@ -34,7 +34,7 @@ calls = ('recall_memory', '{"scope": "personal", "query_summary": "x"}'), ('retr
 asyncio.run(executor.run_round(1, Move(calls=tuple(ToolCall(name=n, arguments=a) for n, a in calls))))
 read = ToolCall(name='read_neo4j_cypher', arguments='{"cypher_query": "RETURN 1"}')
 (rows,) = asyncio.run(executor.run_round(2, Move(calls=(read,))))
-print(len(neighbours.questions), rows.kind, *sorted({"fastapi", "starlette", "uvicorn"} & set(sys.modules)))
+print(len(neighbours.questions), rows.kind, *sorted({"fastapi", "starlette"} & set(sys.modules)))
 """
 
 
