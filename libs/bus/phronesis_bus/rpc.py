@@ -384,7 +384,7 @@ class _Admission:
 
     async def _in_rate(self, one: _Waiting, who: Principal) -> bool:
         rates = self._served.bus.rates
-        verdict = rates.check(who.key or who.user)
+        verdict = rates.check(who.key or f"{who.tenant}/{who.user}")
         if verdict is Verdict.REFUSE:
             error = TooManyRequests(f"this key may ask {rates.rate:g} times a second", retry_after=max(1.0, 1 / rates.rate))
             await self._refuse(one, "rate", error)
