@@ -125,10 +125,12 @@ async def main(other: Path | None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         server = NatsServer(Path(folder))
         await server.start()
-        for _ in range(ROUNDS):
-            for name, (checkout, kind) in subjects.items():
-                found[name].append(await asyncio.to_thread(run_round, checkout, kind, Path(folder), server.url))
-        await server.kill()
+        try:
+            for _ in range(ROUNDS):
+                for name, (checkout, kind) in subjects.items():
+                    found[name].append(await asyncio.to_thread(run_round, checkout, kind, Path(folder), server.url))
+        finally:
+            await server.kill()
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors, {ROUNDS} rounds in turn")
     for name, rounds in found.items():
         hop, rate = median(each["p50"] for each in rounds), median(each["rate"] for each in rounds)
