@@ -151,7 +151,7 @@ def _since(row: Row) -> datetime:
 
 
 def look_for_claims(
-    at: Transaction, worker: str, limit: int, lease: float, tasks: int, away: list[str], most: int
+    at: Transaction, worker: str, limit: int, lease: float, tasks: int, away: list[str], few: str | None, most: int | None
 ) -> list[tuple[Any, ...]]:
     """The ids of what may be claimed, best first; where each stands is decided by what is committed now.
 
@@ -182,7 +182,7 @@ def look_for_claims(
             of_users[(*of, row["user_id"])] += 1
             placed.append((of_users[(*of, row["user_id"])], _since(row), row["id"]))
         placed.sort(key=lambda found: found[:2])
-        numbered = list(enumerate(placed, 1))[: None if of[1] else max(0, most - here[of[0]])]
+        numbered = list(enumerate(placed, 1))[: max(0, most - here[of[0]]) if most is not None and of == (few, False) else None]
         shared += [(of[1], number + running[of], since, id) for number, (_, since, id) in numbered]
     shared.sort(key=lambda found: found[:3])
     people = [found for found in shared if not found[0]]
@@ -194,9 +194,17 @@ def plan_by_index(at: Transaction) -> None:
     """The model plans nothing."""
 
 
-@statement(turns._CLAIM, "c2d0eb", look=look_for_claims)
+@statement(turns._CLAIM, "98ad68", look=look_for_claims)
 def claim(
-    at: Transaction, seen: list[tuple[Any, ...]], worker: str, limit: int, lease: float, tasks: int, away: list[str], most: int
+    at: Transaction,
+    seen: list[tuple[Any, ...]],
+    worker: str,
+    limit: int,
+    lease: float,
+    tasks: int,
+    away: list[str],
+    few: str | None,
+    most: int | None,
 ) -> list[Row]:
     claimed: list[Row] = []
     for *_, id in seen:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from phronesis_orchestrator.turns.run import Contention
 
+BOTH = [*["loud"] * 24, *["quiet"] * 8]
+
 
 class Clock:
     """Seconds that a test lets pass."""
@@ -15,53 +17,42 @@ class Clock:
         return self.now
 
 
-def late(clock: Clock) -> Contention:
-    contention = Contention(clock)
-    for _ in range(50):
-        contention.note_late(0.1)
-    return contention
-
-
 def test_a_tenant_alone_has_all_slots() -> None:
-    contention = late(Clock())
-    contention.note_running(["loud"] * 32)
+    contention = Contention(Clock())
+    for _ in range(100):
+        contention.note(0.1, ["loud"] * 32)
     assert contention.most is None
 
 
 def test_in_a_process_with_time_to_spare_the_slots_alone_say_it() -> None:
     contention = Contention(Clock())
-    contention.note_running([*["loud"] * 24, *["quiet"] * 8])
+    for _ in range(100):
+        contention.note(0.001, BOTH)
     assert contention.most is None
 
 
-def test_in_a_process_that_is_late_a_tenant_has_one_turn_more_than_another() -> None:
-    contention = late(Clock())
-    contention.note_running([*["loud"] * 24, *["quiet"] * 8, "third"])
-    assert contention.most == 9
+def test_in_a_process_that_is_late_the_tenant_with_the_most_may_have_as_many_as_the_next() -> None:
+    contention = Contention(Clock())
+    for _ in range(200):
+        contention.note(0.1, [*BOTH, "third"])
+    assert contention.most == ("loud", 8)
 
 
-def test_what_another_had_a_moment_ago_counts_and_what_it_had_before_does_not() -> None:
-    clock = Clock()
-    contention = late(clock)
-    contention.note_running([*["loud"] * 24, *["quiet"] * 8])
-    clock.now += 1
-    contention.note_running(["loud"] * 24)
-    assert contention.most == 9
-    clock.now += 1.5
-    contention.note_late(0.1)
-    contention.note_running(["loud"] * 24)
+def test_a_tenant_that_has_no_turns_any_more_takes_none_from_the_others() -> None:
+    contention = Contention(Clock())
+    for _ in range(100):
+        contention.note(0.1, BOTH)
+    for _ in range(100):
+        contention.note(0.1, ["loud"] * 24)
     assert contention.most is None
 
 
 def test_a_process_counts_as_late_for_a_while_after_it_was() -> None:
     clock = Clock()
-    contention = late(clock)
-    running = [*["loud"] * 24, *["quiet"] * 8]
-    for _ in range(100):
-        contention.note_late(0.0)
+    contention = Contention(clock)
+    for late in (*[0.1] * 200, *[0.0] * 100):
+        contention.note(late, BOTH)
     clock.now += 1.9
-    contention.note_running(running)
-    assert contention.most == 9
+    assert contention.most == ("loud", 8)
     clock.now += 0.2
-    contention.note_running(running)
     assert contention.most is None

@@ -67,14 +67,14 @@ class TurnQueue(Protocol):
         lease: float,
         tasks: int | None = None,
         away: Collection[str] = (),
-        most: int | None = None,
+        most: tuple[str, int] | None = None,
     ) -> list[Claim]:
         """Claim up to `limit` turns, at most `tasks` of them background tasks: the lowest open one of each conversation,
         people's before tasks, tenants with the fewest running first.
 
         Args:
             away: services that are not asked at the moment; a turn that waits for one of them is left until it expires.
-            most: turns of one tenant that this worker may run then, its tasks apart; as many as there are where not stated.
+            most: a tenant, and how many of its turns this worker may run then, its tasks apart.
         """
 
     async def renew(self, worker: str, claims: list[Claim], lease: float) -> set[str]:

@@ -362,43 +362,41 @@ _LATE = 0.008
 with nothing to do, 0.015 to 0.025 with slots full of turns that compute."""
 _LOOK = 0.05
 """Seconds between two looks at that."""
+_GONE = 0.1
+"""Turns of a tenant on average, below which it has none here."""
 _RECENT = 2.0
-"""Seconds for which a tenant counts as one that has turns here, and the process as one that is late."""
+"""Seconds for which the process counts as late."""
 
 
 class Contention:
     """Whether turns wait for this process's time, and how many of one tenant may then run in it.
 
     A slot is worth little by itself where turns compute: of two tenants, one with three times the turns under way has three
-    times the time. As long as the process is late, a tenant may therefore have little more turns here than another one has.
+    times the time. As long as the process is late, the tenant with the most may therefore have as many turns here as the next
+    one has on average.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._late, self._late_at = 0.0, -math.inf
-        self._peaks: dict[str, tuple[int, float]] = {}
+        self._running: dict[str, float] = {}
 
-    def note_late(self, seconds: float) -> None:
-        """Note by how much the process was late this time."""
-        self._late += (seconds - self._late) / 10
+    def note(self, late: float, tenants: Iterable[str]) -> None:
+        """Note by how many seconds the process was late this time, and of which tenants turns run, once for each turn."""
+        self._late += (late - self._late) / 10
         if self._late >= _LATE:
             self._late_at = self._clock()
-
-    def note_running(self, tenants: Iterable[str]) -> None:
-        """Note of which tenants turns run here, once for each turn."""
-        now = self._clock()
-        for tenant, count in Counter(tenants).items():
-            most, at = self._peaks.get(tenant, (0, 0.0))
-            if count >= most or now - at > _RECENT:
-                self._peaks[tenant] = (count, now)
-        self._peaks = {tenant: peak for tenant, peak in self._peaks.items() if now - peak[1] <= _RECENT}
+        now = Counter(tenants)
+        means = {of: (mean := self._running.get(of, 0.0)) + (now[of] - mean) / 20 for of in {*self._running, *now}}
+        self._running = {of: mean for of, mean in means.items() if mean > _GONE}
 
     @property
-    def most(self) -> int | None:
-        """Turns that one tenant may run here; `None` where the slots alone say it."""
-        if self._clock() - self._late_at > _RECENT or len(self._peaks) < 2:
+    def most(self) -> tuple[str, int] | None:
+        """The tenant with the most turns, and how many of them may run here; `None` where the slots alone say it."""
+        if self._clock() - self._late_at > _RECENT or len(self._running) < 2:
             return None
-        return sorted(count for count, _ in self._peaks.values())[-2] + 1
+        first, second = sorted(self._running, key=lambda of: -self._running[of])[:2]
+        return first, math.ceil(self._running[second])
 
 
 class Worker:
@@ -480,7 +478,6 @@ class Worker:
                 task = asyncio.create_task(self._run(claim), name=f"turn-{claim.turn_id}")
                 self._running[task] = claim
                 task.add_done_callback(self._ended)
-            self._contention.note_running(one.who.tenant for one in self._running.values() if one.request.task is None)
             if not claims:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(SWEEP):
@@ -541,7 +538,8 @@ class Worker:
         while True:
             began = loop.time()
             await asyncio.sleep(_LOOK)
-            self._contention.note_late(loop.time() - began - _LOOK)
+            people = [claim.who.tenant for claim in self._running.values() if claim.request.task is None]
+            self._contention.note(loop.time() - began - _LOOK, people)
 
     async def _lease_loop(self) -> None:
         while True:

@@ -73,7 +73,6 @@ VALUES ($1, $2, $3, $4, $5, $6, 'queued', $7, $8, $9, $10, now() + make_interval
 # that is away. Beyond the users looked at, a tenant's oldest turns are candidates too, so that each comes to its turn.
 _SINCE = "CASE WHEN wait IS NULL THEN created_at ELSE lease_until END"
 _USERS, _WINDOW, _SPARE = 100, 200, 64
-_NO_BOUND = 2**31 - 1
 _CANDIDATE = f"""
 SELECT id, tenant, user_id, background, since FROM (
     SELECT id, tenant, user_id, background, conversation_id, sequence, lease_until, expires_at, wait, {_SINCE} AS since
@@ -97,8 +96,9 @@ _OF_USER = f"""status = 'queued' AND background = of.background AND tenant = of.
     ORDER BY user_id, wait IS NOT NULL, {_SINCE}"""
 # In turn by tenant: whoever runs least comes first, and inside one batch each tenant's first candidate stands before any
 # tenant's second; inside a tenant by user in the same way. People's turns come before background tasks, which are counted by
-# themselves, and of which no more are taken than there are slots for; of a tenant's other turns no more run here than $6. A
-# turn that was put back has its place by the time at which it is due again, so that it comes before no others with each try.
+# themselves, and of which no more are taken than there are slots for; of people's turns of tenant $6 no more run here than
+# $7. A turn that was put back has its place by the time at which it is due again, so that it comes before no others with each
+# try.
 _CLAIM = f"""
 WITH RECURSIVE queues AS (
     (SELECT background, tenant, wait IS NOT NULL AS put_back FROM turns WHERE status = 'queued'
@@ -139,14 +139,16 @@ WITH RECURSIVE queues AS (
     SELECT free.*, row_number() OVER (PARTITION BY tenant, user_id, background ORDER BY since) + coalesce(n, 0) AS of_user
     FROM free LEFT JOIN running USING (tenant, user_id, background)
 ), by_tenant AS (
-    SELECT id, background, since, nth + coalesce(tenants.n, 0) AS place, nth + coalesce(tenants.here, 0) AS here FROM (
+    SELECT id, tenant, background, since, nth + coalesce(tenants.n, 0) AS place, nth + coalesce(tenants.here, 0) AS here FROM (
         SELECT *, row_number() OVER (PARTITION BY tenant, background ORDER BY of_user, since) AS nth FROM by_user
     ) AS ordered LEFT JOIN tenants USING (tenant, background)
 ), shared AS (
     SELECT *, row_number() OVER (PARTITION BY background ORDER BY place, since) AS nth FROM by_tenant
 ), picked AS (
     SELECT found.* FROM (
-        SELECT id FROM shared WHERE CASE WHEN background THEN nth <= $4 ELSE here <= $6 END ORDER BY background, place, since
+        SELECT id FROM shared
+        WHERE CASE WHEN background THEN nth <= $4 ELSE tenant IS DISTINCT FROM $6 OR here <= $7::bigint END
+        ORDER BY background, place, since
     ) AS ordered CROSS JOIN LATERAL (
         SELECT id, wait FROM turns WHERE id = ordered.id
           AND status IN ('queued', 'running') AND (lease_until IS NULL OR lease_until < now())
@@ -257,9 +259,9 @@ class PostgresTurns:
         lease: float,
         tasks: int | None = None,
         away: Collection[str] = (),
-        most: int | None = None,
+        most: tuple[str, int] | None = None,
     ) -> list[Claim]:
-        taken = (limit if tasks is None else tasks, list(away), _NO_BOUND if most is None else most)
+        taken = (limit if tasks is None else tasks, list(away), *(most or (None, None)))
         async with self._database.transaction(EVERY_TENANT) as connection:
             await connection.execute(_BY_INDEX)
             rows = await connection.fetch(_CLAIM, worker, limit, lease, *taken)

@@ -88,7 +88,7 @@ async def test_tasks_take_no_more_slots_than_their_share() -> None:
             lease: float,
             tasks: int | None = None,
             away: Collection[str] = (),
-            most: int | None = None,
+            most: tuple[str, int] | None = None,
         ) -> list[Claim]:
             await asked.put(tasks)
             return [waiting.pop()] if waiting else []
