@@ -368,18 +368,28 @@ _RECENT = 2.0
 """Seconds for which the process counts as late."""
 
 
+_KNOWN, _KNOWN_MOST = 600.0, 100
+"""Seconds for which a tenant that had turns here may come again, and how many are remembered."""
+
+
 class Contention:
     """Whether turns wait for this process's time, and how many of one tenant may then run in it.
 
     A slot is worth little by itself where turns compute: of two tenants, one with three times the turns under way has three
     times the time. As long as the process is late, the tenant with the most may therefore have as many turns here as the next
-    one has on average.
+    one has on average. And where several come, a quarter of the slots is kept from it: turns that wait for a model, or for a
+    medium that is read, would leave the next one none for long.
+
+    Args:
+        slots: turns that run here side by side.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, slots: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._slots = slots
         self._clock = clock
         self._late, self._late_at = 0.0, -math.inf
         self._running: dict[str, float] = {}
+        self._known: dict[str, float] = {}
 
     def note(self, late: float, tenants: Iterable[str]) -> None:
         """Note by how many seconds the process was late this time, and of which tenants turns run, once for each turn."""
@@ -387,16 +397,23 @@ class Contention:
         if self._late >= _LATE:
             self._late_at = self._clock()
         now = Counter(tenants)
+        for of in now:
+            self._known.pop(of, None)
+            self._known[of] = self._clock()
+        while self._known and (len(self._known) > _KNOWN_MOST or self._clock() - next(iter(self._known.values())) > _KNOWN):
+            del self._known[next(iter(self._known))]
         means = {of: (mean := self._running.get(of, 0.0)) + (now[of] - mean) / 20 for of in {*self._running, *now}}
         self._running = {of: mean for of, mean in means.items() if mean > _GONE}
 
     @property
     def most(self) -> tuple[str, int] | None:
         """The tenant with the most turns, and how many of them may run here; `None` where the slots alone say it."""
-        if self._clock() - self._late_at > _RECENT or len(self._running) < 2:
+        if not self._running or len(self._known) < 2:
             return None
-        first, second = sorted(self._running, key=lambda of: -self._running[of])[:2]
-        return first, math.ceil(self._running[second])
+        first, *others = sorted(self._running, key=lambda of: -self._running[of])
+        if others and self._clock() - self._late_at <= _RECENT:
+            return first, math.ceil(self._running[others[0]])
+        return first, self._slots - self._slots // 4
 
 
 class Worker:
@@ -422,7 +439,7 @@ class Worker:
         self._bus, self._turns, self._run_turn, self._slots = bus, turns, run, slots
         self._lease, self._patience = lease, patience
         self._task_slots = slots if task_slots is None else task_slots
-        self._contention = Contention()
+        self._contention = Contention(slots)
         self._wake = asyncio.Event()
         self._running: dict[asyncio.Task[None], Claim] = {}
         self._loops: list[asyncio.Task[None]] = []
