@@ -234,7 +234,10 @@ def read_goal(text: str, words: GoalWords | None = None) -> tuple[GoalPart, ...]
     """The parts of a goal in their order; empty where it says nothing."""
     words = words or words_of(text)
     parts: list[GoalPart] = []
-    for piece in _pieces(text, words):
+    pieces = _pieces(text, words)
+    for at, piece in enumerate(pieces, 1):
+        if at < len(pieces) and words.at("prefaces", words.language.tokens(piece)):
+            continue  # I am writing the newsletter: what it is for, and no part of it
         part = _part(piece, words)
         if part is None:
             continue
@@ -363,8 +366,11 @@ def _begins(text: str, words: GoalWords) -> bool:
 def _is_free(text: str, words: GoalWords) -> bool:
     """Whether a part has a text of its own, which ends where the next order begins."""
     tokens = words.language.tokens(text)
-    found = words.opening(tokens, _past_polite(tokens, words))
-    return found is not None and found[0] == "write" and found[1] in _WITH_TEXT
+    at = _past_polite(tokens, words)
+    found = words.opening(tokens, at)
+    if found is None:
+        return (first := words.past(tokens, at, "articles")) > at and _heads(_Piece(text, tokens), first)
+    return found[0] == "write" and found[1] in _WITH_TEXT
 
 
 _WITH_TEXT = ("create", "record", "remember")
@@ -461,7 +467,7 @@ def _forms_only(tokens: Sequence[Token], at: int, words: GoalWords) -> tuple[str
 
 def _heads(piece: _Piece, at: int) -> bool:
     """Whether a word stands alone before a colon."""
-    return at + 1 < len(piece.tokens) and piece.text[piece.tokens[at].end : piece.tokens[at + 1].start].strip() == ":"
+    return at < len(piece.tokens) and piece.text[piece.tokens[at].end :].lstrip().startswith(":")
 
 
 def _starts_deed(piece: _Piece, at: int, words: GoalWords) -> bool:
@@ -652,6 +658,7 @@ class GoalPlanner:
         if not parts:
             raise NoPlan(self._words.sentence("nothing_asked"))
         try:
+            parts = await self._with_columns(parts)
             if len(parts) > MAX_WAVES:
                 raise Undeliverable("too_many_parts", str(len(parts)), str(MAX_WAVES))
             planned = await self._planned(parts)
@@ -669,6 +676,41 @@ class GoalPlanner:
             title=title[:1].upper() + title[1:], kind=_KINDS.get(parts[0].verb, parts[0].deed), steps=tuple(self._steps)
         )
         return GoalPlan(language=self._words.language.name, plan=plan, parts=tuple(planned))
+
+    async def _with_columns(self, parts: Sequence[GoalPart]) -> tuple[GoalPart, ...]:
+        """The parts; one that only names what else is told of the things of the one before, an owner next to each, is in it."""
+        found: list[GoalPart] = []
+        for part in parts:
+            before = found[-1] if found else None
+            lists = before is not None and before.deed == "read" and before.verb in ("list", "find") and not before.each
+            columns = await self._columns(part) if lists and part.deed == "read" and not (part.report or part.each) else ""
+            if before is None or not columns:
+                found.append(part)
+                continue
+            joined = f"{before.object.rstrip(' ?!')} {self._words.questions('beside')[0].format(object=columns)}"
+            formats = tuple(dict.fromkeys((*before.formats, *part.formats)))
+            found[-1] = replace(before, object=joined, said=joined, formats=formats, refused=before.refused or part.refused)
+        return tuple(found)
+
+    async def _columns(self, part: GoalPart) -> str:
+        """The properties that a part names, where it names nothing else; empty where it does."""
+        words, tokens = self._words, self._words.language.tokens(part.object)
+        end = next((n for n in range(len(tokens)) if words.past(tokens, n, "beside") == len(tokens)), len(tokens))
+        start = words.past(tokens, 0, "articles", "own")
+        named = _Piece(part.object, tokens).words(start, end)
+        if not named or (end == len(tokens) and part.verb not in ("list", "find")):
+            return ""
+        lexicon = await self._asker.lexicon(self._goal)
+        reading = read(named, lexicon) if lexicon is not None else None
+        if (
+            reading is not None
+            and reading.has("property")
+            and all(one.has("property", "small", "also") for one in reading.items)
+        ):
+            return named
+        known = Reader(await self._asker.record()).read(named)
+        plain = known.has("property") and not (known.unknown or known.named or known.types or known.periods or known.has("ask"))
+        return named if plain else ""
 
     async def _planned(self, parts: Sequence[GoalPart]) -> list[PartPlan]:
         for part in parts:
@@ -836,7 +878,9 @@ class GoalPlanner:
                     return await self._list_steps(number, part, plan, links, lexicon)
                 continue
             if self._order is not None:
-                if isinstance(plan, Rank) and plan.by is not None and plan.limit == 1:
+                said_items = read(text, lexicon).items
+                some = any(item.has("numbers") or (item.has("number") and not item.has("year")) for item in said_items)
+                if isinstance(plan, Rank) and plan.by is not None and not some:
                     self._order = ((plan.by,), self._order[1])
                     return await self._list_steps(number, part, Select(of=plan.of, show=(plan.by,)), (), lexicon)
                 if isinstance(plan, Rank) and plan.descending == self._order[1]:

@@ -25,6 +25,22 @@ async def test_a_list_has_a_column_for_each_property_and_linked_thing_that_is_as
     assert (bricks["Owner"], bricks["Due date"], bricks["Project"]) == ("Karl Brandt", LATE, "Second stone oven")
 
 
+@pytest.mark.parametrize(
+    "goal",
+    [
+        "Which tasks are overdue? I'd like to see the owner and the due date next to each one.",
+        "List the overdue tasks. Give me owner and due date as well.",
+        "I'm writing the minutes. List the overdue tasks with owner and due date.",
+    ],
+)
+async def test_what_a_second_sentence_asks_of_each_thing_is_a_column_of_the_list(goal: str) -> None:
+    found = rows(await report_on(goal))
+    assert {name: (row["Owner"], row["Due date"]) for name, row in found.items()} == {
+        "Order fire bricks": ("Karl Brandt", LATE),
+        "Buy mailing crates": ("Ines Okafor", LATE),
+    }
+
+
 async def test_a_property_that_nothing_on_record_has_is_said_to_be_missing() -> None:
     report = await report_on("List the insights with their owner")
     assert "No owner is on record" in report.text
@@ -168,6 +184,13 @@ async def test_a_report_tells_the_figures_that_are_asked_of_each_group() -> None
 async def test_a_ratio_of_two_figures_is_declined() -> None:
     with pytest.raises(NoPlan, match="forecast per baseline"):
         await portfolio("Forecast per baseline of Dreadnought in 2022").run()
+
+
+async def test_a_ranking_whose_goal_says_which_end_comes_first_has_all_things() -> None:
+    goal = "Rank the projects rated Red in 2022 by whole-life cost, lowest first"
+    costs = [row["Whole-life cost (£ million)"] for row in rows(await report_of(portfolio(goal))).values()]
+    known = [cost for cost in costs if isinstance(cost, int | float)]
+    assert (len(costs), known) == (27, sorted(known))
 
 
 async def test_the_greatest_are_listed_though_the_goal_says_again_that_the_greatest_come_first() -> None:

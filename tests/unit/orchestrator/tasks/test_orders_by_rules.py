@@ -192,6 +192,13 @@ async def test_what_is_done_for_each_thing_that_the_goal_names_asks_nobody() -> 
     assert stage.state.score == 1.0
 
 
+async def test_a_type_before_a_colon_is_an_order_to_make_one() -> None:
+    bakery = Bakery()
+    await bakery.task("New task: Clean the proofing room, priority 4").run()
+    [made] = bakery.written
+    assert (made.type, made.title, (made.model_extra or {})["priority"]) == ("task", "Clean the proofing room", 4)
+
+
 async def test_hours_that_the_user_states_are_no_address_and_ask_nobody() -> None:
     bakery = Bakery()
     await bakery.task("For every overdue task, create a task to set a new date, effort 2 hours").run()
