@@ -39,7 +39,7 @@ def settings(package: Path) -> list[Setting]:
     found = []
     for path in sorted(package.rglob("settings.py")):
         for node in ast.parse(path.read_text()).body:
-            if isinstance(node, ast.ClassDef) and "BaseSettings" in {ast.unparse(base) for base in node.bases}:
+            if isinstance(node, ast.ClassDef) and any(ast.unparse(base).endswith("Settings") for base in node.bases):
                 found += list(_fields(node))
     return found
 

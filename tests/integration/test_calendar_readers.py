@@ -19,7 +19,7 @@ BOMBS = {
     "an interval of nothing": "RRULE:FREQ=MONTHLY;INTERVAL=0;BYHOUR=0;BYDAY=MO;BYMONTHDAY=1\r\n",
     "each second": "RRULE:FREQ=SECONDLY\r\n",
     "a day that never comes": "RRULE:FREQ=MINUTELY;BYMONTH=2;BYMONTHDAY=30\r\n",
-    "a count without end": "RRULE:FREQ=SECONDLY;COUNT=999999999;BYMONTH=6;BYHOUR=23\r\n",
+    "a count without end": "RRULE:FREQ=SECONDLY;COUNT=999999999;BYMONTH=1;BYYEARDAY=366\r\n",
 }
 
 

@@ -36,6 +36,7 @@ AT_ONCE = 64
 _TRIES = 20
 _VARYING = re.compile(
     r'"(trace_id|created_at|began_at|ended_at|expires_at|retry_after)": ?("[^"]*"|[0-9.]+)|"id": ?"[0-9a-f-]{36}"'
+    r'|"ratelimit": "(?:[^"\\]|\\.)*"'
 )
 _FORBIDDEN = re.compile(r'"code\\?": ?\\?"forbidden\\?"')
 """How a refusal says so, by HTTP or as text inside an answer of MCP."""

@@ -13,21 +13,11 @@ from phronesis_contracts.catalog import TOOLS
 from phronesis_contracts.tools import successor_name
 
 
-class GatewaySettings(BaseSettings):
-    """Settings with the prefix `GATEWAY_`."""
+class LimitSettings(BaseSettings):
+    """What callers may ask, with the prefix `GATEWAY_` too."""
 
     model_config = SettingsConfigDict(env_prefix="GATEWAY_", frozen=True)
 
-    host: str = "127.0.0.1"
-    """Address to listen on."""
-    port: int = Field(default=8080, ge=0, le=65_535)
-    """Port to listen on; 0 takes a free one."""
-    bootstrap_key_file: Path | None = None
-    """File with a key that is entered at start where it is absent: tenant `local`, user `owner`, role `owner`."""
-    wait: float = Field(default=65.0, gt=0, le=600)
-    """Seconds that the messages endpoint waits for a turn's end before it answers 202."""
-    accept_wait: float = Field(default=10.0, gt=0, le=60)
-    """Seconds that a turn may take to be accepted before the caller gets a 503."""
     requests_per_second: float = Field(default=30.0, gt=0)
     """Requests of one user, on average. The first key, the owner's of a local stack, has no such limits."""
     burst: int = Field(default=60, ge=1)
@@ -43,6 +33,23 @@ class GatewaySettings(BaseSettings):
     max_requests_per_tenant: int = Field(default=200, ge=1)
     """Requests of one tenant that are being answered side by side, those that wait for a turn among them; event streams
     are counted by themselves."""
+
+
+class GatewaySettings(LimitSettings):
+    """Settings with the prefix `GATEWAY_`."""
+
+    model_config = SettingsConfigDict(env_prefix="GATEWAY_", frozen=True)
+
+    host: str = "127.0.0.1"
+    """Address to listen on."""
+    port: int = Field(default=8080, ge=0, le=65_535)
+    """Port to listen on; 0 takes a free one."""
+    bootstrap_key_file: Path | None = None
+    """File with a key that is entered at start where it is absent: tenant `local`, user `owner`, role `owner`."""
+    wait: float = Field(default=65.0, gt=0, le=600)
+    """Seconds that the messages endpoint waits for a turn's end before it answers 202."""
+    accept_wait: float = Field(default=10.0, gt=0, le=60)
+    """Seconds that a turn may take to be accepted before the caller gets a 503."""
     max_body: int = Field(default=1024 * 1024, ge=1_024)
     """Bytes of a request's body; uploads have their own limit, which the media contract states."""
     max_connections: int = Field(default=1_000, ge=1)

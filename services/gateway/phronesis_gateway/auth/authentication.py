@@ -29,7 +29,7 @@ from phronesis_contracts import BadRequest, Principal, ServiceError, TooManyRequ
 from phronesis_contracts.service import AUDITED
 
 from ..http.requests import parse_json
-from ..settings import GatewaySettings
+from ..settings import LimitSettings
 from ..turns.submission import OWNER, owner_of
 from .keyring import Keyring
 from .keys import ACT_FOR_USERS, USER, WRITE, SessionStore, is_first_key, is_secret, require_scope, require_whole
@@ -138,7 +138,7 @@ class TenantRequests:
 class Limits:
     """What callers may ask. `count`: told of each refusal, by limit and tenant."""
 
-    def __init__(self, settings: GatewaySettings, count: Callable[[str, str], None]) -> None:
+    def __init__(self, settings: LimitSettings, count: Callable[[str, str], None]) -> None:
         self._user = RateLimiter(settings.requests_per_second, settings.burst)
         self._program = RateLimiter(settings.program_requests_per_second, settings.program_burst, name="program")
         self._tenant = RateLimiter(settings.tenant_requests_per_second, settings.tenant_burst, name="tenant")
