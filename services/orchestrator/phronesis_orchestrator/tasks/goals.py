@@ -758,7 +758,9 @@ class GoalPlanner:
         found = set[int]()
         lexicon = await self._asker.lexicon(self._goal)
         if lexicon is not None:
-            types = {type for item in read(text, lexicon).of("type") for type, _ in item.of("type")}
+            reading = read(text, lexicon)
+            types = {type for item in reading.of("type") for type, _ in item.of("type")}
+            types = types or {refs[0].type for item in reading.of("entity") for refs in item.of("entity")}
             found |= {year for type in types for year in lexicon.view.years_of(type)}
         if not found:
             record = await self._asker.record()

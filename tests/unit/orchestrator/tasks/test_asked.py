@@ -311,6 +311,11 @@ async def test_a_year_without_data_is_declined_with_the_nearest_that_has_some() 
     assert "“List the projects of 2020”" in str(declined.value)
 
 
+async def test_a_year_without_data_is_declined_where_a_name_alone_says_of_what() -> None:
+    with pytest.raises(NoPlan, match="no data for 2009"):
+        await portfolio("Whole-life cost of Dreadnought in 2009 compared with now").run()
+
+
 @pytest.mark.parametrize(
     ("goal", "verbs"),
     [
