@@ -680,7 +680,7 @@ class GoalPlanner:
     async def _with_columns(self, parts: Sequence[GoalPart]) -> tuple[GoalPart, ...]:
         """The parts; one that only names what else is told of the things of the one before, an owner next to each, is in it."""
         found: list[GoalPart] = []
-        for part in parts:
+        for part in map(self._with_asked, parts):
             before = found[-1] if found else None
             lists = before is not None and before.deed == "read" and before.verb in ("list", "find") and not before.each
             columns = await self._columns(part) if lists and part.deed == "read" and not (part.report or part.each) else ""
@@ -691,6 +691,23 @@ class GoalPlanner:
             formats = tuple(dict.fromkeys((*before.formats, *part.formats)))
             found[-1] = replace(before, object=joined, said=joined, formats=formats, refused=before.refused or part.refused)
         return tuple(found)
+
+    def _with_asked(self, part: GoalPart) -> GoalPart:
+        """A part whose end asks something of each thing, with a column for it: which tasks are late, and whose are they?"""
+        words, tokens = self._words, self._words.language.tokens(part.object)
+        kinds = [kind for kind in words.language.words if kind.startswith("asked_beside.")]
+        for at in range(2, len(tokens)) if part.deed == "read" and not part.report else ():
+            name = next((kind.partition(".")[2] for kind in kinds if words.at(kind, tokens, at) == len(tokens)), None)
+            if name is None:
+                continue
+            end = at
+            while (tokens[end - 1].folded,) in words.words("joins"):
+                end -= 1
+            piece = _Piece(part.object, tokens)
+            start = words.past(tokens, 0, "measures")  # how many there are is told with any list
+            joined = f"{piece.words(start, end)} {words.questions('beside')[0].format(object=name)}"
+            return replace(part, object=joined, said=joined, verb="list")
+        return part
 
     async def _columns(self, part: GoalPart) -> str:
         """The properties that a part names, where it names nothing else; empty where it does."""

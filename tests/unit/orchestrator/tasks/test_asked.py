@@ -41,6 +41,13 @@ async def test_what_a_second_sentence_asks_of_each_thing_is_a_column_of_the_list
     }
 
 
+async def test_what_a_question_asks_at_its_end_of_each_thing_is_a_column() -> None:
+    found = rows(await report_on("Tell me which tasks are overdue, and when each was due."))
+    assert {name: row["Due date"] for name, row in found.items()} == {"Order fire bricks": LATE, "Buy mailing crates": LATE}
+    found = rows(await report_on("How many tasks are overdue, and whose are they?"))
+    assert {row["Owner"] for row in found.values()} == {"Karl Brandt", "Ines Okafor"}
+
+
 async def test_a_property_that_nothing_on_record_has_is_said_to_be_missing() -> None:
     report = await report_on("List the insights with their owner")
     assert "No owner is on record" in report.text
