@@ -190,6 +190,8 @@ class FiguresAsked(Message):
     """What the sets are called that are told side by side; one empty name where there is one set."""
     groups: tuple[str, ...] = ()
     """What they are told by."""
+    totals: bool = False
+    """Whether a last row has the figures of all groups together: the last steps, one for each figure."""
 
 
 class ListAsked(Message):
@@ -317,11 +319,19 @@ def _figure_blocks(part: PartPlan, about: FiguresAsked, given: Results, say: Say
                 value = row.get("value")
                 cells.setdefault(key, {})[at] = round(value, 2) if isinstance(value, float) else value
                 unknown[one.property] += int(row.get("unknown") or 0) if one.property else 0
+    whole: dict[int, Cell] = {}
+    for at, id in enumerate(ids if about.totals else ()):
+        found = given.get(id)
+        for row in (found.answer or {}).get("rows", ())[:1] if found is not None else ():
+            whole[at] = round(row["value"], 2) if isinstance(row.get("value"), float) else row.get("value")
     several = len(about.sets) > 1
     rows = tuple(
         (*(key if several else key[1:]), *(of.get(at, None if one.property else 0) for at, one in enumerate(about.figures)))
         for key, of in cells.items()
     )
+    if about.totals and rows:
+        rest = (None,) * (len(about.groups) - 1)
+        rows = (*rows, (say("figure_total"), *rest, *(whole.get(at) for at in range(len(about.figures)))))
     heads = (*([say("column_set")] if several else []), *about.groups)
     limits = [say("not_known_of", property=name, n=f"{n:,}") for name, n in unknown.items() if n]
     labels = tuple(one.label for one in about.figures)
@@ -333,7 +343,8 @@ def _figure_blocks(part: PartPlan, about: FiguresAsked, given: Results, say: Say
     blocks: list[ReportBlock] = [table]
     if "chart" in part.formats and (place := chart_column(table)) is not None:
         x, y = table.columns[0], table.columns[place]
-        drawn = [{x: str(row[0]), y: row[place]} for row in table.rows if is_number(row[place])]
+        shown = table.rows[: len(table.rows) - 1 if about.totals else None]
+        drawn = [{x: str(row[0]), y: row[place]} for row in shown if is_number(row[place])]
         blocks.append(ChartBlock(chart=column(_line(part.said, 200), x, y, drawn)))
     return blocks, limits
 

@@ -388,7 +388,7 @@ def _cut_soft(text: str, words: GoalWords) -> list[str]:
             continue
         comma = text[tokens[at - 1].end : token.start].strip() in (",", ":")
         joined = (token.folded,) in words.words("joins")
-        if not comma and not joined:
+        if (not comma and not joined) or words.at("totals", tokens, at) == len(tokens):
             continue
         first = _past_polite(tokens, words, at)
         after = words.opening(tokens, first)
@@ -695,6 +695,11 @@ class GoalPlanner:
     def _with_asked(self, part: GoalPart) -> GoalPart:
         """A part whose end asks something of each thing, with a column for it: which tasks are late, and whose are they?"""
         words, tokens = self._words, self._words.language.tokens(part.object)
+        last = next((at for at in range(1, len(tokens)) if words.at("totals", tokens, at) == len(tokens)), None)
+        if part.deed == "read" and last is not None:
+            object = _Piece(part.object, tokens).words(0, last)
+            said = object if part.said == part.object else part.said.removesuffix(part.object) + object
+            return replace(part, object=object, said=said, formats=(*part.formats, "total"))
         kinds = [kind for kind in words.language.words if kind.startswith("asked_beside.")]
         for at in range(2, len(tokens)) if part.deed == "read" and not part.report else ():
             name = next((kind.partition(".")[2] for kind in kinds if words.at(kind, tokens, at) == len(tokens)), None)
@@ -1004,7 +1009,16 @@ class GoalPlanner:
             schema.type_name(one.to, language, many=False) if one.to else schema.property_name(of.type, one.property, language)
             for one in sides[0].group_by
         )
-        asked_of = FiguresAsked(figures=tuple(figures), sets=names, groups=groups)
+        totals = "total" in part.formats and bool(groups) and len(sets) == 1
+        for n, (asked, told) in enumerate(zip(said, figures, strict=True), 1) if totals else ():
+            measured = {"measure": "avg" if asked.measure == "mean" else asked.measure, "of": asked.property}
+            whole = (await twin.survey_of(of)).model_copy(update={"limit": MAX_ROWS, **measured})
+            arguments = {"type": of.type} | whole.model_dump(mode="json", exclude_defaults=True)
+            description = _sentence(f"{told.label} – {self._words.sentence('figure_total')}")
+            steps.append(
+                self._step(id=f"{number}.total.{n}", description=description, tool=SURVEY_TOOL.name, arguments=arguments).id
+            )
+        asked_of = FiguresAsked(figures=tuple(figures), sets=names, groups=groups, totals=totals)
         formats = (*part.formats, *(["chart"] if part.verb == "chart" else []))
         return PartPlan(said=part.said, verb=part.verb, steps=tuple(steps), formats=formats, figures=asked_of)
 

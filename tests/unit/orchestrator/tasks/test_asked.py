@@ -188,6 +188,17 @@ async def test_a_report_tells_the_figures_that_are_asked_of_each_group() -> None
     assert "Average whole-life cost (£ million)" in found["Red"]
 
 
+@pytest.mark.parametrize("tail", ["with the total", "and give the grand total as well"])
+async def test_figures_by_group_have_a_last_row_for_all_where_it_is_asked(tail: str) -> None:
+    report = await report_of(portfolio(f"Total whole-life cost of the projects of 2022 by rating, {tail}"))
+    found = rows(report)
+    *_, last = found
+    costs = [row["Total whole-life cost (£ million)"] for name, row in found.items() if name != last]
+    assert last == "In all"
+    assert found[last]["Number of projects"] == sum(row["Number of projects"] for name, row in found.items() if name != last)
+    assert found[last]["Total whole-life cost (£ million)"] == pytest.approx(sum(cost for cost in costs if cost), abs=0.1)
+
+
 async def test_a_ratio_of_two_figures_is_declined() -> None:
     with pytest.raises(NoPlan, match="forecast per baseline"):
         await portfolio("Forecast per baseline of Dreadnought in 2022").run()
