@@ -507,7 +507,7 @@ ScheduleId = Annotated[str, Path(description="The schedule's id."), ID_FORM]
 _CHANGES = {"goal": None, "cron": "cron", "time_zone": "time-zone", "agent": "agent", "budget": None, "enabled": None}
 _AS_ANSWERED = ConfigDict(alias_generator=None)
 """Fields have the names that they have in answers."""
-_WITHOUT_ZONE = {"not": {"required": ["time_zone"]}}
+_WITHOUT_ZONE = {"not": {"required": ["time_zone"], "properties": {"time_zone": {"type": "string"}}}}
 _EXPRESSION = "Minute, hour, day of the month, month and day of the week, as in `0 8 * * 1`."
 
 
