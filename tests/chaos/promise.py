@@ -48,7 +48,7 @@ class Findings:
     attached: int = 0
     """Replies to turns with an attachment."""
     attachments_named_unread: int = 0
-    """Of these, replies that say that it could not be read."""
+    """Of these, replies that say that it could not be read, or not be kept in the conversation."""
     attachments_lost: int = 0
     """Of these, replies that know nothing of it and do not say so."""
     kinds: Counter[str] = field(default_factory=Counter)
@@ -146,7 +146,7 @@ async def _count_attachments(
     for one in attached:
         assert one.wish.file is not None
         found.attached += 1
-        if "media" in rows[str(one.turn_id)]["reply"].get("degraded", ()):
+        if {"media", "documents"}.intersection(rows[str(one.turn_id)]["reply"].get("degraded", ())):
             found.attachments_named_unread += 1
         elif one.wish.file.holds not in texts.get(str(one.turn_id), "").lower():
             found.attachments_lost += 1

@@ -13,6 +13,7 @@ import psutil
 
 from phronesis_local import layout, postgres
 from phronesis_local.layout import DataDir
+from tests.support.stack import OFTEN
 
 SERVICES = ("gateway", "orchestrator", "memory", "instructions", "graph", "media")
 READERS = "readers"
@@ -26,7 +27,7 @@ class ChaosStack:
 
     def __init__(self, folder: Path, environment: dict[str, str]) -> None:
         self.data = DataDir(folder)
-        self._environment = os.environ | environment
+        self._environment = os.environ | OFTEN | environment
 
     async def up(self) -> None:
         await self._command("up", "--detach", "--port", "0")

@@ -29,14 +29,10 @@ sys.exit(up(LocalSettings().model_copy(update={"data": Path(sys.argv[1]), "port"
 """
 
 
-UNHURRIED = {
-    "ORCHESTRATOR_RECALL_LIMIT": "10",
-    "ORCHESTRATOR_STRATEGY_HOLDOUT": "0",
-    "GATEWAY_REQUESTS_PER_SECOND": "500",
-    "GATEWAY_BURST": "1000",
-}
-"""A turn of a test waits for memory: a machine busy with other tests takes longer than a person should wait. And a test asks
-faster than a person."""
+OFTEN = {"GATEWAY_REQUESTS_PER_SECOND": "500", "GATEWAY_BURST": "1000"}
+"""A test asks faster than a person."""
+UNHURRIED = {"ORCHESTRATOR_RECALL_LIMIT": "10", "ORCHESTRATOR_STRATEGY_HOLDOUT": "0", **OFTEN}
+"""A turn of a test waits for memory: a machine busy with other tests takes longer than a person should wait."""
 if STORES is Stores.PRODUCTION:  # the first statements of a fresh Neo4j take seconds to plan and compile
     UNHURRIED |= {"GRAPH_READ_TIMEOUT": "20"}
 

@@ -66,7 +66,9 @@ async def held(stack: MixedStack, told: Told, calls: Counter[str]) -> Held:
 
 
 async def _read_well(bus: Bus, http: httpx.AsyncClient, key: str, id: str, read: Reading, found: Held) -> None:
-    row: dict[str, Any] = (await http.get(f"/api/v1/turns/{id}", headers={"Authorization": f"Bearer {key}"})).json()
+    answer = await http.get(f"/api/v1/turns/{id}", headers={"Authorization": f"Bearer {key}"})
+    assert answer.is_success, answer.text
+    row: dict[str, Any] = answer.json()
     assert read.done is not None
     if FIELD in read.done.data:
         found.with_field += 1
