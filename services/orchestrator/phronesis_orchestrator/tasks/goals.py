@@ -417,9 +417,7 @@ def _parts_here(before: str, tokens: Sequence[Token], after: tuple[Deed, str, in
 
 def _past_polite(tokens: Sequence[Token], words: GoalWords, at: int = 0) -> int:
     """Where the first word stands that is more than courtesy, from a place on."""
-    while (end := words.at("polite", tokens, at)) > at:
-        at = end
-    return at
+    return words.past(tokens, at, "polite")
 
 
 def _part(text: str, words: GoalWords) -> GoalPart | None:
@@ -742,6 +740,8 @@ class GoalPlanner:
             if part.deed == "write" and self._last is not None:
                 self._next_wave()
             found.append(await (self._writing(number, part) if part.deed == "write" else self._reading(number, part)))
+            if "total" in part.formats and found[-1].figures is None:
+                raise Undeliverable("lacks", self._words.sentence("figure_total"), part.said)
             if part.deed == "write":
                 self._next_wave()
         return found
@@ -1122,10 +1122,8 @@ class GoalPlanner:
 
     def _without_own(self, text: str) -> str:
         """A text without the words that say whose it is, and without articles: my tasks."""
-        tokens, at = self._words.language.tokens(text), 0
-        while (end := max(self._words.at("own", tokens, at), self._words.at("articles", tokens, at))) > at:
-            at = end
-        return _Piece(text, tokens).rest(at)
+        tokens = self._words.language.tokens(text)
+        return _Piece(text, tokens).rest(self._words.past(tokens, 0, "own", "articles"))
 
     def _objects(self, text: str) -> list[str]:
         """What a report is about, one by one: my tasks and decisions."""
@@ -1335,10 +1333,7 @@ class GoalPlanner:
 
     def _created(self, part: GoalPart) -> tuple[Tool[Any, Any], dict[str, Any]]:
         piece = _Piece(part.object, self._words.language.tokens(part.object))
-        at = 0
-        while (end := self._words.at("articles", piece.tokens, at)) > at:
-            at = end
-        kind, end = self._type_at(piece, at)
+        kind, end = self._type_at(piece, self._words.past(piece.tokens, 0, "articles"))
         if kind is None:
             if (part.verb == "record" and self._words.at("named", piece.tokens)) or self._words.at("that", piece.tokens):
                 return self._remembered(part)

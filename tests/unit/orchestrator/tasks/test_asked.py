@@ -199,6 +199,10 @@ async def test_figures_by_group_have_a_last_row_for_all_where_it_is_asked(tail: 
     assert found[last]["Total whole-life cost (£ million)"] == pytest.approx(sum(cost for cost in costs if cost), abs=0.1)
 
 
+async def test_a_total_that_no_table_of_figures_tells_declines_the_goal() -> None:
+    assert "In all" in await refusal("List the overdue tasks with their owner, and give the grand total as well")
+
+
 async def test_a_ratio_of_two_figures_is_declined() -> None:
     with pytest.raises(NoPlan, match="forecast per baseline"):
         await portfolio("Forecast per baseline of Dreadnought in 2022").run()
