@@ -1,6 +1,6 @@
 # Targets with a line each: `make`. Everything runs in .venv, which `make setup` fills with what requirements.lock says.
 .DEFAULT_GOAL := help
-.PHONY: help setup model integrations dist demo up test verify test-properties test-rest test-stores kubernetes kind unit check chaos simulate faults isolation injections bench evals docs site requirements new-service lock sbom fmt
+.PHONY: help setup model integrations dist console demo up test verify test-properties test-rest test-stores kubernetes kind unit check chaos simulate faults isolation injections bench evals docs site requirements new-service lock sbom fmt
 
 UV_VERSION := 0.13.9
 BIN := .venv/bin
@@ -54,6 +54,9 @@ $(INTEGRATIONS_READY): $(INTEGRATIONS_LOCK) $(INTEGRATIONS) | $(READY)
 
 dist: setup  ## Build what is published: wheels and source distributions of all packages, and the TypeScript client
 	$(BIN)/python -m scripts.distribution
+
+console:  ## Build the console's pages into the gateway's package, where they are committed (Node 20)
+	cd clients/console && npm ci --silent --no-fund --no-audit && npm run -s check && npm run -s build
 
 demo: setup  ## The main job: start the stack, load the portfolio, hold a conversation, stop
 	$(BIN)/python examples/demo.py

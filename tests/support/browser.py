@@ -102,6 +102,15 @@ class Page:
         """What a script returns."""
         return await asyncio.to_thread(self._driver.execute_script, script)
 
+    async def wait_for(self, script: str) -> Any:
+        """What a script hands to its function `done`."""
+        wrapped = f"const done = arguments[arguments.length - 1]; {script}"
+        return await asyncio.to_thread(self._driver.execute_async_script, wrapped)
+
+    async def devtools(self, command: str, **given: Any) -> Any:
+        """What a command of the browser's protocol for developers answers."""
+        return await asyncio.to_thread(self._driver.execute_cdp_cmd, command, given)
+
     async def cookies(self) -> list[dict[str, Any]]:
         """The cookies of the page."""
         return await asyncio.to_thread(self._driver.get_cookies)

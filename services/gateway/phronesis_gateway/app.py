@@ -19,7 +19,7 @@ from phronesis_contracts.service import KEY_REVOKED
 
 from . import console, openai
 from .auth.authentication import Authenticator, Limits, OpenStreams
-from .auth.handlers import BusKeys, bus_keys_router, keys_router
+from .auth.handlers import BusKeys, bus_keys_router, keys_router, me_router
 from .auth.keyring import Keyring
 from .auth.keys import USER, KeyStore, SessionStore
 from .auth.tickets import Tickets
@@ -191,9 +191,6 @@ def build_api(parts: Parts) -> FastAPI:
     app.include_router(schedules_router(authenticator, bus))
     app.include_router(strategies_router(authenticator, bus))
     app.include_router(tasks_router(authenticator, bus, parts.turns, parts.watch, parts.streams, settings.stream_seconds))
-    shown = (parts.turns, parts.watch, parts.streams, settings.stream_seconds, parts.offers)
-    pages = console.router(authenticator, parts.sessions, bus, *shown)
-    app.include_router(pages)
     app.include_router(profile_router(authenticator, bus))
     uploads = UploadReceiver(bus, settings.max_uploads)
     app.include_router(media_router(authenticator, bus, uploads))
@@ -206,6 +203,7 @@ def build_api(parts: Parts) -> FastAPI:
     app.include_router(agents_router(authenticator, bus, parts.offers))
     app.include_router(mcp_servers_router(authenticator, bus, parts.offers))
     app.include_router(keys_router(authenticator, bus, parts.store, parts.keyring))
+    app.include_router(me_router(authenticator))
     app.include_router(users_router(authenticator, bus, parts.users, parts.keeper, parts.keyring))
     app.include_router(bus_keys_router(authenticator, bus, parts.bus_keys))
     app.include_router(resource_router(parts.named, parts.tokens.settings.issuer if parts.tokens else None))
@@ -213,4 +211,5 @@ def build_api(parts: Parts) -> FastAPI:
     app.router.routes.append(Route(PATH + "/{profile}", parts.mcp, include_in_schema=False))
     app.include_router(operations_router(parts.readiness, parts.metrics, settings.revision))
     serve_description(app)
+    app.include_router(console.router(authenticator, parts.sessions))
     return app

@@ -33,6 +33,7 @@ from ..settings import LimitSettings
 from ..turns.submission import OWNER, owner_of
 from .keyring import Keyring
 from .keys import ACT_FOR_USERS, USER, WRITE, SessionStore, is_first_key, is_secret, require_scope, require_whole
+from .sessions import IDLE, session_of
 from .tickets import Tickets
 from .tokens import TokenVerifier
 
@@ -245,7 +246,8 @@ class Authenticator:
         self._jwts = jwts
 
     async def by_headers(self, headers: Headers, *, tools: bool = False) -> Principal:
-        """The caller that a request's one `Authorization` header names, or the user that it acts for.
+        """The caller that a request's one `Authorization` header names, or the user that it acts for; without that header, who
+        is signed in at the console.
 
         Args:
             tools: whether all that the request can do is to call tools.
@@ -260,7 +262,8 @@ class Authenticator:
         given = headers.getlist("authorization")
         if len(given) > 1:
             raise Unauthorized("send one Authorization header")
-        who = await self._by_key(given[0] if given else None)
+        session = None if given else session_of(headers)
+        who = await self._by_session(session) if session else await self._by_key(given[0] if given else None)
         users = headers.getlist(USER)
         if len(users) > 1:
             raise BadRequest(f"send one {USER} header", field=USER)
@@ -282,6 +285,13 @@ class Authenticator:
         if self._jwts is None or is_secret(found[1]):
             return await self._keyring.holder(found[1])
         return await self._keyring.admitted(await self._jwts.caller(found[1]))
+
+    async def _by_session(self, hash: bytes) -> Principal:
+        """The holder of the key that a session at the console was begun with."""
+        key = await self._sessions.key_of(hash, IDLE)
+        if key is None:
+            raise Unauthorized("you are not signed in, or your session is over")
+        return await self._keyring.holder_of(key)
 
     async def by_ticket(self, ticket: str, turn: str) -> Principal:
         """The holder of the key that a ticket for `turn` was made with, or its user; raises as `by_headers` does, and

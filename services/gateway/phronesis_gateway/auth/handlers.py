@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from uuid import UUID, uuid4
 
 from fastapi import APIRouter, Path, Query
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from phronesis_bus import Bus, Credentials, News, revoke, sign_credentials
@@ -156,6 +156,19 @@ class KeyMade(KeyShown):
     """The secret, for the header `Authorization: Bearer`. Keep it: it cannot be shown again."""
 
 
+class Me(BaseModel):
+    """Whom the caller's requests act for, and what they may do."""
+
+    tenant: str
+    user: str
+    role: Role
+    agents: tuple[Agent, ...] = Field(description="Agents that it may act as; empty for administrators, who may act as all.")
+    department: str | None = None
+    ministry: str | None = None
+    scopes: tuple[str, ...] = Field(description="What a narrowed key may do; empty for one that is not narrowed.")
+    key: str | None = Field(default=None, description="Id of the key.")
+
+
 class KeyList(BaseModel):
     """Keys, newest first."""
 
@@ -267,6 +280,20 @@ def keys_router(authenticator: Authenticator, bus: Bus, store: KeyStore, keyring
         It opens nothing from then on, and its turns end when they are next taken up. A second time changes nothing.
         """
         return json_response(KeyShown(**asdict(await manager.revoke(who, id))))
+
+    return routes
+
+
+def me_router(authenticator: Authenticator) -> APIRouter:
+    routes = APIRouter(route_class=authenticated_route(authenticator), responses=PROBLEMS, tags=["keys"])
+
+    @routes.get("/api/v1/me", responses=route_responses(Me))
+    async def get_me(who: Caller) -> Response:
+        """Get who you are.
+
+        The tenant, the user and the rights that the caller's key or session stands for.
+        """
+        return json_response(Me.model_validate(who, from_attributes=True))
 
     return routes
 

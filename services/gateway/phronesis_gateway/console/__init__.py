@@ -1,5 +1,5 @@
-"""The console: pages on which a person signs in with a key, talks to an agent, and sees what its answer rests on."""
+"""The console: a web application that the gateway serves, in a person's browser, over the public routes alone."""
 
-from .handlers import router
+from .web import router
 
 __all__ = ["router"]

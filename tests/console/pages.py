@@ -1,0 +1,88 @@
+"""A person on the pages of the console: signed in, at a width and in a theme, with what every page has to keep."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.support.browser import Page, window
+
+_CLIENT = Path(__file__).parents[2] / "clients" / "console"
+_AXE = _CLIENT / "node_modules" / "axe-core" / "axe.min.js"
+WIDTHS = (1440, 768, 360)
+THEMES = ("light", "dark")
+
+
+@asynccontextmanager
+async def signed_in(profile: Path, url: str, key: str, *, width: int = 1440, theme: str = "light") -> AsyncIterator[Page]:
+    """A window on the console of a gateway, in which somebody has signed in with their key, for the length of a block.
+
+    Args:
+        profile: an empty folder for what the browser keeps.
+        url: of the gateway.
+        width: pixels.
+        theme: `light` or `dark`.
+    """
+    async with window(profile, width, 900) as page:
+        await page.open(f"{url}/console")
+        await page.run(f"localStorage.setItem('phronesis.theme', '{theme}'); localStorage.setItem('phronesis.language', 'en')")
+        await page.open(f"{url}/console")
+        await page.fill("Your key", key)
+        await page.enter("Your key")
+        await page.text("h1")
+        await page.complaints()  # that nobody was signed in yet
+        yield page
+
+
+async def visit(page: Page, url: str, path: str) -> None:
+    """Open a page of the console below `/console`, and return when nothing on it is loading any more."""
+    await page.open(f"{url}/console{path}")
+    await page.until(lambda driver: driver.find_elements("css selector", "main h1"))
+    await page.until(lambda driver: not driver.find_elements("css selector", ".skeleton"))
+
+
+async def overflows(page: Page) -> list[str]:
+    """What sticks out of the window at its right, as selectors; the page then scrolls sideways."""
+    found: list[str] = await page.run(
+        """const wide = document.documentElement.clientWidth;
+        if (document.documentElement.scrollWidth <= wide && (document.querySelector('#content')?.scrollWidth ?? 0) <= wide) return [];
+        return [...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > wide + 1)
+          .map(e => e.tagName.toLowerCase() + '.' + e.className).slice(0, 10)"""
+    )
+    return found
+
+
+async def axe(page: Page) -> list[str]:
+    """The serious and critical issues of accessibility on the page, as the rule and where it is broken."""
+    await page.run(await asyncio.to_thread(_axe))
+    found: list[dict[str, Any]] = await page.wait_for(
+        "axe.run(document, {resultTypes: ['violations']}).then(found => done(found.violations))"
+    )
+    return [
+        f"{each['id']}: {node['target'][0]}"
+        for each in found
+        if each["impact"] in ("serious", "critical")
+        for node in each["nodes"]
+    ]
+
+
+async def sized(page: Page, width: int, height: int = 900) -> None:
+    """Give the window's inside a width; headless windows have no borders, and phones are narrower than a window may be."""
+    await page.devtools("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+
+
+async def themed(page: Page, theme: str) -> None:
+    """Show the page in a theme."""
+    await page.run(f"document.documentElement.dataset.theme = '{theme}'")
+
+
+def _axe() -> str:
+    if not _AXE.exists():
+        subprocess.run(
+            ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=_CLIENT, check=True, capture_output=True
+        )
+    return _AXE.read_text()
