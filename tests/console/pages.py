@@ -49,7 +49,8 @@ async def overflows(page: Page) -> list[str]:
     """What sticks out of the window at its right, as selectors; the page then scrolls sideways."""
     found: list[str] = await page.run(
         """const wide = document.documentElement.clientWidth;
-        if (document.documentElement.scrollWidth <= wide && (document.querySelector('#content')?.scrollWidth ?? 0) <= wide) return [];
+        const boxes = [document.documentElement, document.querySelector('#content')];
+        if (boxes.every(box => !box || box.scrollWidth <= wide)) return [];
         return [...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > wide + 1)
           .map(e => e.tagName.toLowerCase() + '.' + e.className).slice(0, 10)"""
     )
