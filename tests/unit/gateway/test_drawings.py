@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from phronesis_contracts.answers import Visualization, VisualizationType
-from phronesis_gateway.console.charts import NotDrawable, draw_svg
+from phronesis_gateway.turns.charts import NotDrawable, draw_svg
 
 from .test_charts import CONFIGS, FIELDS, ROWS, VALUES, chart
 
