@@ -59,7 +59,7 @@ function Waiting(props: { turn: Turn; changed: () => void }) {
   const id = props.turn.approval_id as string;
   const approval = useRead((signal) => data(api.GET("/api/v1/approvals/{id}", { params: { path: { id } }, signal })), [id]);
   const act = useAct(async (decision: "approve" | "refuse") => {
-    await data(api.POST("/api/v1/approvals/{id}", { params: { path: { id }, header: { "Idempotency-Key": crypto.randomUUID() } }, body: { decision } }));
+    await data(api.POST("/api/v1/approvals/{id}", { params: { path: { id }, header: { "Idempotency-Key": crypto.randomUUID() } }, body: { decision, note: "", scope: "once" } }));
     props.changed();
   });
   if (!approval.data) return approval.problem ? <ProblemNote problem={approval.problem} retry={approval.reload} /> : null;
