@@ -24,7 +24,7 @@ function Fold(props: { title: string; children: ComponentChildren }) {
 
 function Shown(props: { of: Schemas["Visualization"] }) {
   const { type, title, data, config } = props.of;
-  if (type === "html") return <Markdown text={typeof data === "string" ? data : ""} />;
+  if (type === "html") return <Markdown html text={typeof data === "string" ? data : ""} />;
   const rows = Array.isArray(data) ? (data as Row[]) : [];
   if (type !== "table") return <Chart shown={props.of} />;
   return (
@@ -45,7 +45,7 @@ function Findings(props: { of: Analysis }) {
         <ul class="findings">
           {of.analysis.map((each) => (
             <li key={each}>
-              <Markdown text={each} />
+              <Markdown html text={each} />
             </li>
           ))}
         </ul>
@@ -105,7 +105,7 @@ export function ReplyView(props: { reply: Reply; confidence?: number | null | un
   const usage = reply.usage;
   return (
     <div class="reply">
-      <Markdown text={analysis ? analysis.answer : reply.user_response} />
+      <Markdown html={!!analysis} text={analysis ? analysis.answer : reply.user_response} />
       {analysis && <Findings of={analysis} />}
       {reply.sources && reply.sources.length > 0 && <Sources of={reply.sources} />}
       {(reply.tool_calls ?? []).length > 0 && (
