@@ -4,7 +4,8 @@ import DOMPurify from "dompurify";
 import MarkdownIt from "markdown-it";
 import { useMemo } from "preact/hooks";
 
-const markdown = new MarkdownIt({ html: true, linkify: true, breaks: true });
+const plain = new MarkdownIt({ html: false, linkify: true, breaks: true });
+const mixed = new MarkdownIt({ html: true, linkify: true, breaks: true });
 /** No images, since asking for one tells its server what the address says; no styles, ids or forms. */
 const ALLOWED = {
   ALLOWED_TAGS: ["a", "b", "blockquote", "br", "code", "del", "div", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "i", "li", "ol", "p", "pre", "s", "span", "strong", "sub", "sup", "table", "tbody", "td", "th", "thead", "tr", "ul"],
@@ -19,8 +20,11 @@ DOMPurify.addHook("afterSanitizeAttributes", (node) => {
   }
 });
 
-/** Markdown, or HTML, with all that could run, load or imitate the page taken out. */
-export function Markdown(props: { text: string }) {
-  const html = useMemo(() => DOMPurify.sanitize(markdown.render(props.text), ALLOWED), [props.text]);
+/** Markdown with all that could run, load or imitate the page taken out.
+ *
+ * @param html whether it may hold HTML; without this, tags are shown as they were written.
+ */
+export function Markdown(props: { text: string; html?: boolean }) {
+  const html = useMemo(() => DOMPurify.sanitize((props.html ? mixed : plain).render(props.text), ALLOWED), [props.text, props.html]);
   return <div class="prose" dangerouslySetInnerHTML={{ __html: html }} />;
 }
