@@ -116,7 +116,7 @@ export function TurnList() {
         {(rows) => {
           const found = shown(rows);
           return (
-            <>
+            <Card>
               <p class="note" aria-live="polite">
                 {t("traces.shown", { count: found.length, more: !!turns.more })}
               </p>
@@ -127,7 +127,7 @@ export function TurnList() {
                   {filtered ? <Button onClick={clear}>{t("traces.clear")}</Button> : <p>{t("traces.none_hint")}</p>}
                 </Empty>
               )}
-            </>
+            </Card>
           );
         }}
       </Loaded>

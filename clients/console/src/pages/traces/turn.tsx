@@ -266,7 +266,7 @@ export function TurnPage(props: { id: string }) {
       }
     >
       <nav aria-label={t("traces.path")}>
-        <a href={`${BASE}/traces`}>{t("shell.traces")}</a>
+        <a href={`${BASE}/traces`}>{t("traces.all_turns")}</a>
       </nav>
       {(stop.problem ?? retry.problem) && <ProblemNote problem={(stop.problem ?? retry.problem)!} />}
       <Loaded of={turn}>

@@ -12,7 +12,7 @@ const MOST = 1000;
 const LONGER = ["1", "10", "100"];
 
 function time(ms: number): string {
-  return duration(ms / 1000);
+  return ms < 1 ? "< 1 ms" : duration(ms / 1000);
 }
 
 function Row(props: { step: Step; whole: number; slow: boolean; open: boolean; toggle: () => void }) {
