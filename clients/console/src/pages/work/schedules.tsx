@@ -227,7 +227,7 @@ export function Schedules() {
           "–"
         ),
     },
-    { id: "runs", label: t("work.runs"), number: true, show: (each) => number(each.runs ?? 0), by: (each) => each.runs ?? 0 },
+    { id: "runs", label: t("work.runs"), show: (each) => number(each.runs ?? 0), by: (each) => each.runs ?? 0 },
     {
       id: "act",
       label: t("shell.actions"),

@@ -81,15 +81,15 @@ function StepLine(props: { step: Step }) {
   );
 }
 
-function Plan(props: { steps: Step[]; live: boolean }) {
+function Plan(props: { steps: Step[]; live: boolean; dry: boolean }) {
   const waves = [...new Set(props.steps.map((step) => step.wave))].sort((one, other) => one - other);
   const over = props.steps.filter((step) => step.state !== "pending" && step.state !== "running").length;
   return (
     <Card title={t("work.plan")}>
       <p class="note" aria-live="polite">
-        {props.steps.length ? t("work.progress", { over, all: props.steps.length }) : t(props.live ? "work.planning" : "work.no_plan")}
+        {!props.steps.length ? t(props.live ? "work.planning" : "work.no_plan") : props.dry ? t("work.nothing_done") : t("work.progress", { over, all: props.steps.length })}
       </p>
-      {props.steps.length > 0 && <progress max={props.steps.length} value={over} aria-label={t("work.plan")} />}
+      {props.steps.length > 0 && !props.dry && <progress max={props.steps.length} value={over} aria-label={t("work.plan")} />}
       <ol class="waves">
         {waves.map((wave) => (
           <li key={wave}>
@@ -363,7 +363,7 @@ export function TaskPage(props: { id: string }) {
               <div class="turn-parts">
                 <div class="stack">
                   <Report task={shown} />
-                  <Plan steps={task.steps} live={task.live} />
+                  <Plan steps={task.steps} live={task.live} dry={!!shown.dry_run} />
                   <Would task={shown} />
                 </div>
                 <div class="stack">

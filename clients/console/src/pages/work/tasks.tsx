@@ -47,7 +47,6 @@ const columns = (): Column<Task>[] => [
   {
     id: "steps",
     label: t("work.steps"),
-    number: true,
     show: (task) => (stepsOf(task).all ? t("work.steps_of", { ...stepsOf(task) }) : "–"),
     by: (task) => stepsOf(task).all,
   },
