@@ -43,7 +43,7 @@ const columns = (): Column<TextInfo>[] => [
     ),
     by: (text) => text.tag,
   },
-  { id: "tier", label: t("instructions.tier"), show: tierOf, by: tierOf },
+  { id: "tier", label: t("instructions.tier"), show: (text) => <span class="tier">{tierOf(text)}</span>, by: tierOf },
   { id: "status", label: t("instructions.status"), show: (text) => <TextStatus of={text} />, by: (text) => text.status },
   { id: "for", label: t("instructions.use_cases"), show: (text) => text.use_cases.join(", ") || "–" },
   { id: "version", label: t("instructions.version"), show: (text) => <span class="mono">{text.version}</span> },
