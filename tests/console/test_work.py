@@ -12,7 +12,7 @@ import pytest
 
 from tests.console.keeping import faults
 from tests.console.pages import signed_in, visit
-from tests.console.payloads import PAYLOADS, ran
+from tests.console.payloads import PAYLOADS, packed, ran
 from tests.support.approving import AGENT, Desk
 from tests.support.browser import Page
 from tests.support.groq_server import Fault
@@ -161,17 +161,17 @@ async def test_a_schedule_is_made_in_the_viewers_zone_paused_and_deleted(person:
 
 
 async def test_what_goals_and_arguments_hold_is_shown_and_never_run(desk: Desk, url: str, tmp_path: Path) -> None:
-    whole = " ".join(PAYLOADS)
-    answer = await desk.person.http.post(TASKS, json={"goal": f"{planned(desk, LOOK)} {whole}", "dry_run": True})
-    task = await ended(desk.person, answer.json()["turn_id"])
-    id = await wanted(desk, desk.person, {"id": whole})
-    turn = (await desk.approval(id))["turn_id"]
+    goal = f"{planned(desk, LOOK)} {' '.join(PAYLOADS)}"
+    answer = await desk.person.http.post(TASKS, json={"goal": goal, "dry_run": True})
+    task = (await ended(desk.person, answer.json()["turn_id"]))["task_id"]
+    waiting = [await wanted(desk, desk.person, {"id": text}) for text in packed(200)]
     async with signed_in(tmp_path / "profile", url, desk.person.key) as page:
-        paths = ("/work", f"/work/tasks/{task['task_id']}", "/work/approvals", "/traces", f"/traces/{task['task_id']}")
-        for path in (*paths, f"/traces/{turn}"):
+        for path in ("/work", f"/work/tasks/{task}", "/work/approvals", "/traces", f"/traces/{task}"):
             await visit(page, url, path)
+            await page.text(".card :is(pre, td, .plan-step, .slowest-step)")
             assert (await ran(page), await page.complaints()) == ([], []), path
-    await desk.answer(id, "refuse")
+    for id in waiting:
+        await desk.answer(id, "refuse")
 
 
 async def test_every_page_fits_its_window_and_can_be_used_by_everybody(
