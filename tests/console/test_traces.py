@@ -56,7 +56,7 @@ async def test_the_slowest_answer_stands_first_and_its_page_names_the_step_that_
     assert await page.text("tbody tr:first-child td a") == text
     await page.run("document.querySelector('tbody tr:first-child td a').click()")
     await page.until(lambda driver: driver.current_url.endswith(f"/console/traces/{slow}"))
-    told = await page.text(".slowest-step")
+    told = await page.text(".card .slowest-step")
     spans = (await person.http.get(f"/api/v1/turns/{slow}/trace")).json()["spans"]
     model = next(
         span["attributes"]["gen_ai.request.model"]

@@ -24,12 +24,15 @@ async function readTurn(id: string, signal: AbortSignal): Promise<Turn> {
   return data(api.GET("/api/v1/turns/{id}", { params: { path: { id }, query: { include: "trace" } }, signal }));
 }
 
-/** What the turn was asked; nothing where its conversation keeps no message of it. */
+/** What the turn was asked: its message, or its first words where the conversation keeps no message of it yet. */
 async function readQuestion(turn: Turn | undefined, signal: AbortSignal): Promise<string> {
   if (!turn) return "";
   const path = { id: turn.conversation_id };
   const { messages } = await data(api.GET("/api/v1/conversations/{id}", { params: { path, query: { limit: 200 } }, signal }));
-  return messages.find((message) => message.turn_id === turn.turn_id && message.role === "user")?.text ?? "";
+  const said = messages.find((message) => message.turn_id === turn.turn_id && message.role === "user")?.text;
+  if (said) return said;
+  const { turns } = await data(api.GET("/api/v1/turns", { params: { query: { conversation_id: turn.conversation_id, limit: 200 } }, signal }));
+  return turns.find((each) => each.turn_id === turn.turn_id)?.opening ?? "";
 }
 
 function Figures(props: { turn: Turn }) {
@@ -273,6 +276,11 @@ export function TurnPage(props: { id: string }) {
         {(shown) => (
           <>
             <Figures turn={shown} />
+            {shown.status === "waiting" && shown.approval_id && (
+              <p class="slowest-step">
+                <a href={`${BASE}/work/approvals`}>{t("traces.waits_approval")}</a>
+              </p>
+            )}
             <Loaded of={spans}>{(trace) => <Waterfall trace={trace} />}</Loaded>
             <div class="turn-parts">
               <div class="stack">

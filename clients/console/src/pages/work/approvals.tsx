@@ -191,8 +191,11 @@ export function Approvals(props: { answered: () => void }) {
       </div>
       <Loaded of={approvals}>
         {(rows) => (
-          <section class="stack" aria-live="polite" aria-label={t("work.approvals")}>
+          <section class="stack" aria-label={t("work.approvals")}>
             <h2 class="unseen">{t("work.approvals")}</h2>
+            <p class={rows.length ? "note" : "unseen"} aria-live="polite">
+              {t("work.approvals_shown", { count: rows.length })}
+            </p>
             {rows.map((each) => (
               <Call key={each.approval_id} of={each} answered={answered} />
             ))}
