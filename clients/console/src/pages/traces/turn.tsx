@@ -281,7 +281,7 @@ export function TurnPage(props: { id: string }) {
                 <a href={`${BASE}/work/approvals`}>{t("traces.waits_approval")}</a>
               </p>
             )}
-            <Loaded of={spans}>{(trace) => <Waterfall trace={trace} />}</Loaded>
+            <Loaded of={spans}>{(trace) => <Waterfall trace={trace} recorded={shown.trace} seconds={secondsOf(shown)} />}</Loaded>
             <div class="turn-parts">
               <div class="stack">
                 <Answer turn={shown} question={question.data ?? ""} />

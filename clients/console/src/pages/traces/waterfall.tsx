@@ -76,10 +76,32 @@ export function SlowestStep(props: { steps: Step[] }) {
   );
 }
 
-export function Waterfall(props: { trace: Schemas["TurnTrace"] }) {
+/** Where the time went by what the turn's own record holds, once the steps are forgotten. */
+function SlowestCall(props: { recorded: Schemas["AnswerTrace"] | null | undefined; seconds: number }) {
+  const tools = (props.recorded?.tool_calls ?? []).map((call) => ({ name: call.name, ms: call.ms }));
+  const models = (props.recorded?.model_calls ?? []).map((call) => ({ name: call.model, ms: call.ms }));
+  const [call] = [...tools, ...models].sort((one, other) => other.ms - one.ms);
+  if (!call) return null;
+  return <p class="slowest-step">{t("traces.slowest_call", { call: call.name, time: time(call.ms), whole: duration(props.seconds) })}</p>;
+}
+
+/**
+ * @param recorded the record of the turn's answer, for when no service remembers its steps.
+ * @param seconds that the whole turn took.
+ */
+export function Waterfall(props: { trace: Schemas["TurnTrace"]; recorded: Schemas["AnswerTrace"] | null | undefined; seconds: number }) {
   const [{ span, longer = "" }, change] = useParameters();
   const all = steps(props.trace.spans ?? []);
-  if (!all.length) return <Empty title={t("traces.no_spans")}><p>{t("traces.no_spans_hint")}</p></Empty>;
+  if (!all.length) {
+    return (
+      <Card title={t("traces.waterfall")}>
+        <SlowestCall recorded={props.recorded} seconds={props.seconds} />
+        <Empty title={t("traces.no_spans")}>
+          <p>{t("traces.no_spans_hint")}</p>
+        </Empty>
+      </Card>
+    );
+  }
   const [during, after] = [all.filter((step) => !step.after), all.filter((step) => step.after)];
   const slow = slowest(all);
   const rows = (of: Step[]) => {

@@ -203,10 +203,10 @@ export function Schedules() {
       id: "goal",
       label: t("work.goal"),
       show: (each) => (
-        <>
+        <div>
           {each.goal}
           {each.paused && <p class="field-error">{each.paused.detail || each.paused.code}</p>}
-        </>
+        </div>
       ),
       by: (each) => each.goal,
     },

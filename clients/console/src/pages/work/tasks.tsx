@@ -32,9 +32,9 @@ const columns = (): Column<Task>[] => [
     id: "goal",
     label: t("work.goal"),
     show: (task) => (
-      <>
+      <span>
         <a href={`${BASE}/work/tasks/${task.task_id}`}>{task.goal}</a> {task.dry_run && <Badge>{t("work.dry_run")}</Badge>} {task.schedule && <Badge>{t("work.scheduled")}</Badge>}
-      </>
+      </span>
     ),
   },
   { id: "agent", label: t("work.agent"), show: (task) => task.agent, by: (task) => task.agent },
