@@ -2,13 +2,13 @@
 
 import { useState } from "preact/hooks";
 
-import { api, data, Problem } from "../../api/client";
+import { api, data, once, Problem } from "../../api/client";
 import { useAct } from "../../api/use";
 import { t } from "../../text";
 import { Button, TextArea, TextField } from "../../ui/controls";
 import { Dialog, useToast } from "../../ui/dialog";
 import { ProblemNote } from "../../ui/layout";
-import { type Metadata, once } from "./parts";
+import { type Metadata } from "./parts";
 
 /** Metadata as people write it: one `name: value` a line. Numbers and `true`, `false` and `null` are what they look like. */
 export function readMetadata(text: string): Metadata {

@@ -169,10 +169,10 @@ function Results(props: { of: Parameters }) {
               {!!answer.degraded?.length && <p class="memory-warning">{t("memory.degraded", { parts: answer.degraded.join(", ") })}</p>}
               {answer.memories.length ? (
                 <ol class="memory-list">
-                  {answer.memories.map((memory) => (
+                  {answer.memories.map((memory, index) => (
                     <li key={memory.id}>
                       <Row memory={memory} />
-                      <Score of={memory} best={best} />
+                      <Score of={memory} best={best} first={index === 0} />
                     </li>
                   ))}
                 </ol>
@@ -189,11 +189,11 @@ function Results(props: { of: Parameters }) {
   );
 }
 
-function Score(props: { of: Found; best: number }) {
+function Score(props: { of: Found; best: number; first: boolean }) {
   const { why, score } = props.of;
   const help = (name: string) => word("memory", `why_${name}_help`);
   return (
-    <details class="score">
+    <details class="score" open={props.first}>
       <summary>
         <span class="score-total">{number(score, 2)}</span> {t("memory.why")}
       </summary>

@@ -3,7 +3,7 @@
 import { Eraser } from "lucide-preact";
 import { useEffect, useState } from "preact/hooks";
 
-import { api, data, type Schemas } from "../../api/client";
+import { api, data, once, type Schemas } from "../../api/client";
 import { useAct, usePages, useRead } from "../../api/use";
 import { bytes, number } from "../../format";
 import { useMe } from "../../session";
@@ -13,7 +13,7 @@ import { Confirm, useToast } from "../../ui/dialog";
 import { Badge, Card, Empty, Loaded, ProblemNote } from "../../ui/layout";
 import { useParameters } from "../../ui/parameters";
 import { Table } from "../../ui/table";
-import { Counts, mayWrite, once, When } from "./parts";
+import { Counts, mayWrite, When } from "./parts";
 
 type Kind = "document" | "conversation" | "origin";
 const ORIGINS = ["person", "picture", "recording", "tool", "outside", "web", "client"] as const;

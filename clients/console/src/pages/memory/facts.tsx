@@ -3,7 +3,7 @@
 import { MessageSquareText, Search as SearchIcon, Trash2 } from "lucide-preact";
 import { useEffect, useState } from "preact/hooks";
 
-import { api, callTool, data, type Schemas } from "../../api/client";
+import { api, callTool, data, once, type Schemas } from "../../api/client";
 import { useAct, usePages, useRead } from "../../api/use";
 import { percent } from "../../format";
 import { useMe } from "../../session";
@@ -14,7 +14,7 @@ import { Badge, Card, Empty, Facts as Rows, Loaded, Page, ProblemNote } from "..
 import { useParameters } from "../../ui/parameters";
 import { Table } from "../../ui/table";
 import { Forget } from "./one";
-import { mayWrite, once, Origins, Part, ROOT, When } from "./parts";
+import { mayWrite, Origins, Part, ROOT, When } from "./parts";
 
 interface Fact {
   id: string;

@@ -4,7 +4,7 @@ import { Pencil, Trash2 } from "lucide-preact";
 import { useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
 
-import { api, callTool, data, type Schemas } from "../../api/client";
+import { api, callTool, data, once, type Schemas } from "../../api/client";
 import { useAct, useRead } from "../../api/use";
 import { useMe } from "../../session";
 import { t, word } from "../../text";
@@ -12,7 +12,7 @@ import { Button, CopyButton, TextArea } from "../../ui/controls";
 import { Confirm, Dialog, useToast } from "../../ui/dialog";
 import { Card, Facts, Loaded, Page, ProblemNote } from "../../ui/layout";
 import { readMetadata, writeMetadata } from "./add";
-import { Counts, Kind, mayWrite, type Memory, MetadataList, once, Origins, ROOT, When } from "./parts";
+import { Counts, Kind, mayWrite, type Memory, MetadataList, Origins, ROOT, When } from "./parts";
 
 export interface Preview {
   facts: { id: string; text: string }[];

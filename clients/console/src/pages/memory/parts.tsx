@@ -101,9 +101,3 @@ export function dayStart(date: string, after = 0): string {
   at.setDate(at.getDate() + after);
   return at.toISOString();
 }
-
-/** A new key for a write that is tried again without being done twice. */
-export function once(): { "Idempotency-Key": string } {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  return { "Idempotency-Key": [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("") };
-}

@@ -3,14 +3,14 @@
 import { Download, Upload } from "lucide-preact";
 import { useRef, useState } from "preact/hooks";
 
-import { api, data, Problem, type Schemas } from "../../api/client";
+import { api, data, once, Problem, type Schemas } from "../../api/client";
 import { useAct } from "../../api/use";
 import { number } from "../../format";
 import { useMe } from "../../session";
 import { t } from "../../text";
 import { Button, Field } from "../../ui/controls";
 import { Card, ProblemNote } from "../../ui/layout";
-import { mayWrite, once } from "./parts";
+import { mayWrite } from "./parts";
 
 /** Memories that are sent at once. */
 const BATCH = 100;
