@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import mimetypes
-from functools import cache
 from pathlib import Path
 
 from fastapi import APIRouter, Request
@@ -81,6 +80,6 @@ def router(authenticator: Authenticator, store: SessionStore) -> APIRouter:
     return routes
 
 
-@cache
 def _assets() -> frozenset[str]:
+    # Looked up each time, so that a page which was built anew finds its files without a restart.
     return frozenset(each.name for each in _WEB.iterdir())
