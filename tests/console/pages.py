@@ -33,7 +33,7 @@ async def signed_in(profile: Path, url: str, key: str, *, width: int = 1440, the
         await page.open(f"{url}/console")
         await page.fill("Your key", key)
         await page.enter("Your key")
-        await page.until(lambda driver: driver.find_elements("css selector", "#navigation"))
+        await page.text("#content h1")
         await page.complaints()  # that nobody was signed in yet
         yield page
 

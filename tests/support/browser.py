@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver import Chrome, ChromeOptions, ChromeService
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -133,7 +134,9 @@ class Page:
         def visible(driver: Chrome) -> WebElement | None:
             return next((each for each in driver.find_elements(by, what) if each.is_displayed()), None)
 
-        found = WebDriverWait(self._driver, PATIENCE).until(visible, f"nothing is shown for {what}")
+        # A page may draw anew between the look for something and the look at it.
+        wait = WebDriverWait(self._driver, PATIENCE, ignored_exceptions=(StaleElementReferenceException,))
+        found = wait.until(visible, f"nothing is shown for {what}")
         assert found is not None
         return found
 
