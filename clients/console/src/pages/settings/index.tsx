@@ -2,6 +2,7 @@
 
 import { useLocation } from "preact-iso";
 import type { ComponentType } from "preact";
+import { useEffect } from "preact/hooks";
 
 import { useMe } from "../../session";
 import { type Key, t } from "../../text";
@@ -39,8 +40,11 @@ const PARTS: Part[] = [
 ];
 
 export default function Settings() {
-  const { path } = useLocation();
+  const { path, route } = useLocation();
   const me = useMe();
+  useEffect(() => {
+    if (path === ROOT || path === `${ROOT}/`) route(`${ROOT}/profile`, true);
+  }, [path]);
   const [name = "", ...rest] = path.slice(ROOT.length + 1).split("/").filter(Boolean).map(decodeURIComponent);
   const part = PARTS.find((each) => each.name === name) ?? PARTS[0];
   return (
