@@ -179,8 +179,10 @@ async def test_what_is_exported_can_be_imported_and_refused_lines_are_named(
     await page.run("[...document.querySelectorAll('main .button')].find(b => b.textContent === 'Import').click()")
     await until_text(page, ".memory-report", "4 of 4 lines: 1 new, 0 replaced, 0 as they were, 3 refused.")
     assert [each.split(" ")[1][0] for each in await texts(page, ".memory-refused li")] == ["2", "3", "4"]
+    await page.complaints()  # that lines were refused
     await page.run(
-        "window.saved = []; URL.createObjectURL = blob => (blob.text().then(text => window.saved.push(text)), 'about:blank')"
+        "window.saved = []; const make = URL.createObjectURL;"
+        "URL.createObjectURL = blob => (blob.text().then(text => window.saved.push(text)), make.call(URL, blob))"
     )
     await page.press("Export all")
     saved = await page.until(lambda driver: driver.execute_script("return window.saved[0]"))
