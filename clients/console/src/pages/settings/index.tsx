@@ -31,7 +31,7 @@ const PARTS: Part[] = [
   { name: "profile", title: "settings.profile", show: Profile },
   { name: "usage", title: "settings.usage", show: Usage },
   { name: "keys", title: "settings.keys", show: Keys, admin: true },
-  { name: "users", title: "settings.users", show: Users },
+  { name: "users", title: "settings.users", show: Users, admin: true },
   { name: "agents", title: "settings.agents", show: Agents },
   { name: "tools", title: "settings.tools", show: Outside, admin: true },
   { name: "policy", title: "settings.policy", show: Policy },

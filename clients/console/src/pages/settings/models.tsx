@@ -5,9 +5,11 @@ import { Check, X } from "lucide-preact";
 import { callTool } from "../../api/client";
 import { useRead } from "../../api/use";
 import { number } from "../../format";
+import { type Me, useMe } from "../../session";
 import { t } from "../../text";
 import { Badge, Card, Facts, Loaded } from "../../ui/layout";
 import { Table } from "../../ui/table";
+import { administers, NotAllowed } from "./parts";
 
 interface Ability {
   name: string;
@@ -19,7 +21,7 @@ interface Ability {
   problem: string;
 }
 
-interface Found {
+interface ModelsFound {
   reasoner: string;
   profile: string;
   endpoint: string;
@@ -31,8 +33,17 @@ function Sign(props: { yes: boolean }) {
   return props.yes ? <Check aria-label={t("shell.yes")} /> : <X aria-label={t("shell.no")} />;
 }
 
+/** Whether somebody may ask for the models: it is a tool of the analyst maestro. */
+function mayAsk(me: Me): boolean {
+  return administers(me.role) || me.agents.includes("maestro");
+}
+
 export function Models() {
-  const found = useRead((signal) => callTool<Found>("models.get", {}, signal), []);
+  return mayAsk(useMe()) ? <Found /> : <NotAllowed />;
+}
+
+function Found() {
+  const found = useRead((signal) => callTool<ModelsFound>("models.get", {}, signal), []);
   return (
     <Card title={t("settings.models")}>
       <Loaded of={found}>
