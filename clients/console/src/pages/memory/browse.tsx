@@ -6,11 +6,12 @@ import { useEffect, useState } from "preact/hooks";
 import { api, data, type Schemas } from "../../api/client";
 import { usePages, useRead } from "../../api/use";
 import { number } from "../../format";
+import { useMe } from "../../session";
 import { t, word } from "../../text";
 import { Button, Select, TextField } from "../../ui/controls";
 import { Card, Empty, Loaded } from "../../ui/layout";
 import { type Parameters, useParameters } from "../../ui/parameters";
-import { dayStart, Kind, type Memory, Origins, Part, ROOT, When } from "./parts";
+import { asUser, dayStart, Kind, type Memory, Origins, Part, ROOT, When } from "./parts";
 
 const KINDS = ["fact", "note", "concept", "message", "episode"] as const;
 type KindName = (typeof KINDS)[number];
@@ -38,6 +39,7 @@ function Filters() {
   const [chosen, change] = useParameters();
   const [text, setText] = useState(chosen.q ?? "");
   const [conversation, setConversation] = useState(chosen.conversation ?? "");
+  const me = useMe();
   useEffect(() => setText(chosen.q ?? ""), [chosen.q]);
   useEffect(() => setConversation(chosen.conversation ?? ""), [chosen.conversation]);
   return (
@@ -79,8 +81,17 @@ function Filters() {
           onInput={(event) => setConversation(event.currentTarget.value)}
           onChange={(event) => change({ conversation: event.currentTarget.value.trim() })}
         />
+        {me.scopes.includes("act_for_users") && (
+          <TextField
+            label={t("memory.user")}
+            value={chosen.user ?? ""}
+            placeholder={me.user}
+            autocomplete="off"
+            onChange={(event) => change({ user: event.currentTarget.value.trim() })}
+          />
+        )}
         {Object.values(chosen).some(Boolean) && (
-          <Button kind="quiet" onClick={() => change({ q: "", kind: "", since: "", until: "", conversation: "" })}>
+          <Button kind="quiet" onClick={() => change({ q: "", kind: "", since: "", until: "", conversation: "", user: "" })}>
             {t("memory.clear")}
           </Button>
         )}
@@ -90,14 +101,14 @@ function Filters() {
 }
 
 function All(props: { of: Parameters }) {
-  const { kind, since, until, conversation } = props.of;
+  const { kind, since, until, conversation, user } = props.of;
   const pages = usePages(
     async (cursor, signal) => {
       const query = { limit: 30, ...(cursor && { cursor }), ...(kind && { kind: [kind as KindName] }), ...bounds(props.of) };
-      const page = await data(api.GET("/api/v1/memory", { params: { query }, signal }));
+      const page = await data(api.GET("/api/v1/memory", { params: { query }, signal, ...asUser(user) }));
       return { items: page.memories, next: page.next ?? null };
     },
-    [kind, since, until, conversation],
+    [kind, since, until, conversation, user],
   );
   const filtered = !!(kind || since || until || conversation);
   return (
@@ -127,16 +138,18 @@ function All(props: { of: Parameters }) {
 }
 
 /** Where a memory's page is; a fact that was learnt has one of its own. */
-function pageOf(memory: Memory): string {
+function pageOf(memory: Memory, user: string | undefined): string {
+  if (user) return `${ROOT}/${memory.id}?user=${encodeURIComponent(user)}`;
   const learnt = memory.kind === "fact" && "trust" in (memory.metadata ?? {});
   return learnt && memory.external_id ? `${ROOT}/facts/${memory.external_id}` : `${ROOT}/${memory.id}`;
 }
 
 function Row(props: { memory: Memory }) {
   const { memory } = props;
+  const [{ user }] = useParameters();
   return (
     <article class="memory-row">
-      <a class="memory-text" href={pageOf(memory)}>
+      <a class="memory-text" href={pageOf(memory, user)}>
         {memory.text}
       </a>
       <p class="memory-line">
@@ -150,13 +163,13 @@ function Row(props: { memory: Memory }) {
 }
 
 function Results(props: { of: Parameters }) {
-  const { q = "", kind, since, until, conversation } = props.of;
+  const { q = "", kind, since, until, conversation, user } = props.of;
   const found = useRead(
     (signal) => {
       const body = { query: q, limit: 20, kinds: kind ? [kind as KindName] : [], ...bounds(props.of) };
-      return data(api.POST("/api/v1/memory/search", { body, signal }));
+      return data(api.POST("/api/v1/memory/search", { body, signal, ...asUser(user) }));
     },
-    [q, kind, since, until, conversation],
+    [q, kind, since, until, conversation, user],
   );
   return (
     <Card class="memory-results">

@@ -11,8 +11,9 @@ import { t, word } from "../../text";
 import { Button, CopyButton, TextArea } from "../../ui/controls";
 import { Confirm, Dialog, useToast } from "../../ui/dialog";
 import { Card, Facts, Loaded, Page, ProblemNote } from "../../ui/layout";
+import { useParameters } from "../../ui/parameters";
 import { readMetadata, writeMetadata } from "./add";
-import { Counts, Kind, mayWrite, type Memory, MetadataList, Origins, ROOT, When } from "./parts";
+import { asUser, Counts, Kind, mayWrite, type Memory, MetadataList, Origins, ROOT, When } from "./parts";
 
 export interface Preview {
   facts: { id: string; text: string }[];
@@ -23,14 +24,16 @@ export interface Preview {
 export function MemoryPage(props: { id: string }) {
   const { id } = props;
   const me = useMe();
+  const [{ user }] = useParameters();
   const [open, setOpen] = useState<"edit" | "forget">();
-  const history = useRead((signal) => data(api.GET("/api/v1/memory/{id}/history", { params: { path: { id } }, signal })), [id]);
+  const history = useRead((signal) => data(api.GET("/api/v1/memory/{id}/history", { params: { path: { id } }, signal, ...asUser(user) })), [id, user]);
   const memory = history.data?.memory;
   return (
     <Page
       title={t("memory.one")}
       actions={
         memory &&
+        !user &&
         mayWrite(me) && (
           <>
             <Button icon={<Pencil aria-hidden="true" />} onClick={() => setOpen("edit")}>
@@ -44,8 +47,9 @@ export function MemoryPage(props: { id: string }) {
       }
     >
       <p>
-        <a href={ROOT}>{t("memory.back")}</a>
+        <a href={user ? `${ROOT}?user=${encodeURIComponent(user)}` : ROOT}>{t("memory.back")}</a>
       </p>
+      {user && <p class="note">{t("memory.of_user", { user })}</p>}
       <Loaded of={history}>
         {(found) => (
           <>

@@ -101,3 +101,8 @@ export function dayStart(date: string, after = 0): string {
   at.setDate(at.getDate() + after);
   return at.toISOString();
 }
+
+/** What a call says to be done for another user, where the key may; nothing for the viewer themselves. */
+export function asUser(user: string | undefined): { headers?: { "Phronesis-User": string } } {
+  return user ? { headers: { "Phronesis-User": user } } : {};
+}

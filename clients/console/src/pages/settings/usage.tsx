@@ -42,7 +42,7 @@ function Used() {
   );
   return (
     <Card title={t("settings.used")}>
-      <div class="filters">
+      <div class="filters settings-filters">
         <Select label={t("settings.by_what")} value={by} options={BY.map((value) => ({ value, label: word("settings", `by_${value}`) }))} onChange={(event) => change({ by: event.currentTarget.value })} />
         <TextField label={t("settings.since")} type="date" value={since ?? usage.data?.since ?? ""} onChange={(event) => change({ since: event.currentTarget.value })} />
         <TextField label={t("settings.until")} type="date" value={until ?? usage.data?.until ?? ""} onChange={(event) => change({ until: event.currentTarget.value })} />
@@ -90,19 +90,37 @@ function nameOf(sum: Sum, by: By): string {
   return by === "day" && value ? day(`${value}T12:00:00`) : value || "–";
 }
 
-/** A bar for each sum, in the order of days or by size; the table below says the same in figures. */
+/** A column for each day, or a bar for each of the largest sums; the table below says the same in figures. */
 function Chart(props: { of: Sum[]; by: By; measure: "usd" | "tokens" }) {
   const value = (sum: Sum) => (props.measure === "usd" ? sum.cost_usd : tokensOf(sum));
-  const sorted = [...props.of].sort((one, other) => (props.by === "day" ? (one.day ?? "").localeCompare(other.day ?? "") : value(other) - value(one)));
-  const shown = props.by === "day" ? sorted.slice(-31) : sorted.slice(0, 12);
-  const most = Math.max(...shown.map(value), 0) || 1;
+  const words = (sum: Sum) => (props.measure === "usd" ? dollars(value(sum)) : short(value(sum)));
+  const most = Math.max(...props.of.map(value), 0) || 1;
+  const label = `${t("settings.used")}: ${word("settings", `by_${props.by}`)}`;
+  if (props.by === "day") {
+    const days = [...props.of].sort((one, other) => (one.day ?? "").localeCompare(other.day ?? "")).slice(-62);
+    return (
+      <figure class="settings-columns" aria-label={label}>
+        <div>
+          {days.map((sum) => (
+            <span key={sum.day} title={`${nameOf(sum, "day")}: ${words(sum)}`} style={{ height: `${(value(sum) / most) * 100}%` }} />
+          ))}
+        </div>
+        <figcaption class="note">
+          <span>{days[0] && nameOf(days[0], "day")}</span>
+          <span>{t("settings.most", { most: props.measure === "usd" ? dollars(most) : short(most) })}</span>
+          <span>{days.length > 1 && nameOf(days[days.length - 1]!, "day")}</span>
+        </figcaption>
+      </figure>
+    );
+  }
+  const shown = [...props.of].sort((one, other) => value(other) - value(one)).slice(0, 12);
   return (
-    <ul class="settings-chart" aria-label={`${t("settings.used")}: ${word("settings", `by_${props.by}`)}`}>
+    <ul class="settings-chart" aria-label={label}>
       {shown.map((sum) => (
         <li key={nameOf(sum, props.by)}>
           <span class="settings-chart-name">{nameOf(sum, props.by)}</span>
           <Bar share={value(sum) / most} />
-          <span class="settings-chart-value">{props.measure === "usd" ? dollars(value(sum)) : short(value(sum))}</span>
+          <span class="settings-chart-value">{words(sum)}</span>
         </li>
       ))}
     </ul>
