@@ -22,6 +22,8 @@ from tests.support.people import Person
 pytestmark = [pytest.mark.verify, pytest.mark.timeout(300)]
 
 INVOICE = b"Invoice 77 of Acme\n\nThe warranty lasts 24 months. The contact is Mr Keller. The delivery takes six weeks.\n"
+_PRESS_IMPORT = """const found = [...document.querySelectorAll('main .button')].find(b => b.textContent === 'Import');
+if (found.disabled) return false; found.click(); return true"""
 _LIST = ".memory-results .memory-list > li"
 
 
@@ -176,7 +178,7 @@ async def test_what_is_exported_can_be_imported_and_refused_lines_are_named(
     file.write_text("\n".join([*(json.dumps(line) for line in lines), "{"]))
     await visit(page, here.url, "/memory/transfer")
     await page.until(lambda driver: driver.find_element("css selector", "input[type=file]").send_keys(str(file)) or True)
-    await page.run("[...document.querySelectorAll('main .button')].find(b => b.textContent === 'Import').click()")
+    await page.until(lambda driver: driver.execute_script(_PRESS_IMPORT))
     await until_text(page, ".memory-report", "4 of 4 lines: 1 new, 0 replaced, 0 as they were, 3 refused.")
     assert [each.split(" ")[1][0] for each in await texts(page, ".memory-refused li")] == ["2", "3", "4"]
     await page.complaints()  # that lines were refused
@@ -196,6 +198,19 @@ async def test_who_may_only_read_is_told_so(here: House, lena: Person, tmp_path:
     async with signed_in(tmp_path, here.url, key) as opened:
         await visit(opened, here.url, "/memory/transfer")
         assert "Your key may only read." in await opened.text("main")
+        assert await opened.count(".page-actions .button") == 0
+
+
+async def test_who_acts_for_users_sees_what_is_remembered_of_one_and_cannot_change_it(
+    here: House, lena: Person, tmp_path: Path
+) -> None:
+    (id,) = await add(lena, {"text": "The tent is at Lena's."})
+    program = await here.people.someone(tenant=lena.tenant, scopes=("act_for_users",))
+    async with signed_in(tmp_path, here.url, program.key) as opened:
+        await visit(opened, here.url, f"/memory?q=where+is+the+tent&user={lena.user}")
+        await until_text(opened, _LIST, "The tent is at Lena's.")
+        await visit(opened, here.url, f"/memory/{id}?user={lena.user}")
+        assert await opened.text(".memory-whole") == "The tent is at Lena's."
         assert await opened.count(".page-actions .button") == 0
 
 

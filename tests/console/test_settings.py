@@ -15,6 +15,7 @@ from tests.console.keeping import faults
 from tests.console.pages import signed_in, visit
 from tests.console.payloads import PAYLOADS, ran
 from tests.support.browser import Page
+from tests.support.mcp_outsiders import RunningOutsider, outsider
 from tests.support.people import Person
 
 pytestmark = [pytest.mark.verify, pytest.mark.timeout(300)]
@@ -24,8 +25,16 @@ ADMINISTRATORS_ALONE = ("keys", "users", "tools", "models", "retention")
 
 
 @pytest.fixture(scope="module")
-async def here(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[House]:
-    async with house(tmp_path_factory.mktemp("settings") / "data") as opened:
+async def server() -> AsyncIterator[RunningOutsider]:
+    """An outside MCP server."""
+    async with outsider() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+async def here(tmp_path_factory: pytest.TempPathFactory, server: RunningOutsider) -> AsyncIterator[House]:
+    folder = tmp_path_factory.mktemp("settings") / "data"
+    async with house(folder, MEDIA_TRUSTED_HOSTS=json.dumps([server.place])) as opened:
         yield opened
 
 
@@ -170,6 +179,41 @@ async def test_an_own_agent_shows_what_changed_and_goes_back(here: House, page: 
     await until_text(page, ".settings-text", "Answer in one sentence.")
     shown = (await ada.http.get("/api/v1/agents/brief")).json()
     assert shown["definition"]["instructions"] == "Answer in one sentence."
+
+
+async def test_what_an_outside_tool_says_anew_is_called_once_it_is_accepted_anew(
+    here: House, page: Page, ada: Person, server: RunningOutsider
+) -> None:
+    async def accepted() -> list[tuple[str, int]]:
+        (out,) = (await ada.http.get("/api/v1/mcp-servers")).json()["servers"]
+        return [(tool["description"], tool["risk"]) for tool in out["tools"]]
+
+    add = "[...document.querySelectorAll('.settings-tool')].find(e => e.querySelector('h3').textContent === 'add')"
+    await visit(page, here.url, "/settings/tools")
+    await page.press("Add a server")
+    await page.fill("Name", "out")
+    await page.fill("Address", server.url)
+    await click(page, "dialog .button.primary")
+    await until_text(page, ".settings-tool", "Add two numbers.")
+    assert await accepted() == []
+    await page.run(f"{add}.querySelector('.button.primary').click()")
+    await until_text(page, ".toast", "add is accepted.")
+    assert await accepted() == [("Add two numbers.", 3)]
+    server.says.tools = {**server.says.tools, "add": {**server.says.tools["add"], "description": PAYLOADS[1]}}
+    await page.press("Ask again")
+    await until_text(page, ".settings-tool .badge.warn", "Changed")
+    assert f"+{PAYLOADS[1]}" in await page.text(".settings-tool .settings-diff .added")
+    assert await accepted() == [("Add two numbers.", 3)]
+    await page.run(f"{add}.querySelector('.button.primary').click()")
+    await page.until(lambda driver: not driver.find_elements("css selector", ".settings-tool .badge.warn"))
+    assert await accepted() == [(PAYLOADS[1], 3)]
+    assert (await ran(page), await page.complaints()) == ([], [])
+    await page.press("Switch off")
+    await until_text(page, ".facts", "Off")
+    await click(page, ".card-actions .button.danger")
+    await page.fill("Type out to confirm", "out")
+    await click(page, "dialog .button.danger")
+    await until_text(page, ".empty-title", "No outside server is registered")
 
 
 async def test_who_may_not_see_a_part_is_told_why(here: House, tmp_path: Path) -> None:
