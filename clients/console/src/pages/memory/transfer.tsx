@@ -1,7 +1,7 @@
 /** Taking memories along as JSON lines, and taking them in. */
 
 import { Download, Upload } from "lucide-preact";
-import { useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 
 import { api, data, once, Problem, type Schemas } from "../../api/client";
 import { useAct } from "../../api/use";
@@ -123,10 +123,10 @@ interface Report {
 }
 
 function Import() {
-  const picker = useRef<HTMLInputElement>(null);
+  const [file, setFile] = useState<File>();
   const [report, setReport] = useState<Report>();
-  const act = useAct(async (file: File) => {
-    const lines = (await file.text()).split("\n").map((text, index) => ({ text, line: index + 1 }));
+  const act = useAct(async (chosen: File) => {
+    const lines = (await chosen.text()).split("\n").map((text, index) => ({ text, line: index + 1 }));
     const full = lines.filter((each) => each.text.trim());
     const now: Report = { total: full.length, seen: 0, counts: {}, refused: [] };
     const show = () => setReport({ ...now, refused: [...now.refused] });
@@ -157,17 +157,24 @@ function Import() {
     <Card title={t("memory.import")}>
       <p class="note">{t("memory.import_hint")}</p>
       <Field label={t("memory.import_file")}>
-        {(wired) => <input {...wired} ref={picker} class="input" type="file" accept=".jsonl,.ndjson,.json,application/jsonl,text/plain" disabled={act.running} />}
+        {(wired) => (
+          <input
+            {...wired}
+            class="input"
+            type="file"
+            accept=".jsonl,.ndjson,.json,application/jsonl,text/plain"
+            disabled={act.running}
+            onChange={(event) => setFile(event.currentTarget.files?.[0])}
+          />
+        )}
       </Field>
       <div class="memory-acts">
         <Button
           kind="primary"
           icon={<Upload aria-hidden="true" />}
           busy={act.running}
-          onClick={() => {
-            const file = picker.current?.files?.[0];
-            if (file) void act.run(file);
-          }}
+          disabled={!file}
+          onClick={() => file && void act.run(file)}
         >
           {t("memory.import_act")}
         </Button>
