@@ -23,9 +23,9 @@ class House:
 
 
 @asynccontextmanager
-async def house(folder: Path) -> AsyncIterator[House]:
-    """A stack in an empty folder, for the length of a block."""
-    async with running(folder, (*SERVERS, *SERVICES), WITHOUT_A_MODEL) as stack:
+async def house(folder: Path, **environment: str) -> AsyncIterator[House]:
+    """A stack in an empty folder, with more variables, for the length of a block."""
+    async with running(folder, (*SERVERS, *SERVICES), WITHOUT_A_MODEL | environment) as stack:
         url = stack.data.url.read_text().strip()
         async with town(url, stack.data.key.read_text().strip()) as people:
             await people.ready()

@@ -83,3 +83,9 @@ export function follow(path: string, names: string[], heard: (name: string, data
   }
   return () => source.close();
 }
+
+/** Headers for a write that can be sent again without being done twice. */
+export function once(): { "Idempotency-Key": string } {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return { "Idempotency-Key": [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("") };
+}

@@ -1,0 +1,250 @@
+"""People and administrators at the pages of settings: keys, users, limits, policy, retention, profile, outside tools."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from tests.console.house import House, house
+from tests.console.keeping import faults
+from tests.console.pages import signed_in, visit
+from tests.console.payloads import PAYLOADS, ran
+from tests.support.browser import Page
+from tests.support.mcp_outsiders import RunningOutsider, outsider
+from tests.support.people import Person
+
+pytestmark = [pytest.mark.verify, pytest.mark.timeout(300)]
+
+PARTS = ("profile", "usage", "keys", "users", "agents", "tools", "policy", "models", "retention")
+ADMINISTRATORS_ALONE = ("keys", "users", "tools", "models", "retention")
+
+
+@pytest.fixture(scope="module")
+async def server() -> AsyncIterator[RunningOutsider]:
+    """An outside MCP server."""
+    async with outsider() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+async def here(tmp_path_factory: pytest.TempPathFactory, server: RunningOutsider) -> AsyncIterator[House]:
+    folder = tmp_path_factory.mktemp("settings") / "data"
+    async with house(folder, MEDIA_TRUSTED_HOSTS=json.dumps([server.place])) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+async def ada(here: House) -> Person:
+    """An administrator."""
+    return await here.people.someone(role="admin")
+
+
+@pytest.fixture(scope="module")
+async def page(here: House, ada: Person, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Page]:
+    async with signed_in(tmp_path_factory.mktemp("profile"), here.url, ada.key) as opened:
+        yield opened
+
+
+async def until_text(page: Page, css: str, text: str) -> None:
+    """Return when an element with a text is on the page."""
+    script = f"return [...document.querySelectorAll({css!r})].some(e => e.textContent.includes({text!r}))"
+    await page.until(lambda driver: driver.execute_script(script))
+
+
+async def click(page: Page, css: str) -> None:
+    """Press the first of the buttons that a selector finds, as soon as it can be pressed."""
+    script = (
+        f"const found = document.querySelector({css!r}); if (!found || found.disabled) return false; found.click(); return true"
+    )
+    await page.until(lambda driver: driver.execute_script(script))
+
+
+async def test_a_key_is_made_shown_once_and_revoked(here: House, page: Page, ada: Person) -> None:
+    await visit(page, here.url, "/settings/keys")
+    await page.press("Make a key")
+    await page.fill("User", "bo")
+    await click(page, "dialog .button.primary")
+    await until_text(page, "dialog", "Copy this now")
+    secret = await page.text(".settings-secret code")
+    headers = {"Authorization": f"Bearer {secret}"}
+    async with httpx.AsyncClient(base_url=here.url, headers=headers) as client:
+        me = (await client.get("/api/v1/me")).json()
+        assert (me["user"], me["tenant"], me["role"], me["agents"]) == ("bo", ada.tenant, "member", ["noor"])
+        await page.press("I have kept it")
+        await visit(page, here.url, "/settings/keys")
+        assert secret not in await page.run("return document.documentElement.outerHTML + JSON.stringify({...localStorage})")
+        await click(page, f"button[aria-label='Revoke {secret[:8]}']")
+        await click(page, "dialog .button.danger")
+        await until_text(page, ".toast", "is revoked")
+        assert (await client.get("/api/v1/me")).status_code == 401
+    assert await page.complaints() == []
+
+
+async def test_a_user_is_erased_after_a_preview_and_a_typed_name(here: House, page: Page, ada: Person) -> None:
+    gone = await here.people.someone(tenant=ada.tenant)
+    await gone.http.post("/api/v1/memory", json={"memories": [{"text": "My locker is number nine."}]})
+    await visit(page, here.url, "/settings/users")
+    await click(page, f"button[aria-label='Erase {gone.user}']")
+    await until_text(page, "dialog .settings-counts", "memory")
+    assert await page.run("return document.querySelector('dialog .button.danger').disabled") is True
+    await page.fill(f"Type {gone.user} to confirm", gone.user)
+    await click(page, "dialog .button.danger")
+    await until_text(page, "tr", "Complete")
+    (erasure,) = (await ada.http.get("/api/v1/erasures")).json()["erasures"]
+    assert (erasure["user"], erasure["state"]) == (gone.user, "complete")
+
+
+async def test_a_limit_is_set_and_its_removal_undone(here: House, page: Page, ada: Person) -> None:
+    limit = {"window": "day", "agent": None, "user": "bo", "tokens": 5000, "usd": None}
+
+    async def held() -> list[dict[str, object]]:
+        limits = (await ada.http.get("/api/v1/limits")).json()["limits"]
+        return [{name: each[name] for name in limit} for each in limits]
+
+    await visit(page, here.url, "/settings/usage")
+    await page.press("Set a limit")
+    chosen = "select.value = 'day'; select.dispatchEvent(new Event('change', {bubbles: true}))"
+    await page.run(f"const select = document.querySelector('dialog select'); {chosen}")
+    await page.fill("User", "bo")
+    await page.fill("Tokens", "5000")
+    await click(page, "dialog .button.primary")
+    await until_text(page, "td", "user bo")
+    assert await held() == [limit]
+    await click(page, "button[aria-label='Remove user bo']")
+    await click(page, "dialog .button.danger")
+    await until_text(page, ".toast", "The limit is removed.")
+    assert await held() == []
+    await page.press("Undo")
+    await until_text(page, "td", "user bo")
+    assert await held() == [limit]
+
+
+async def test_a_rule_is_added_and_the_version_before_is_restored(here: House, page: Page, ada: Person) -> None:
+    await visit(page, here.url, "/settings/policy")
+    for host in ("one.example", "two.example"):
+        await click(page, ".card-actions .button")
+        await page.fill("Hosts that data may be sent to", host)
+        if host == "one.example":
+            await page.press("Add a rule")
+        await click(page, "dialog .button.primary")
+        await until_text(page, ".facts dd", host)
+    policy = (await ada.http.get("/api/v1/action-policy")).json()["policy"]
+    rule = {"origin": "web", "effect": "outbound", "ruling": "refuse"}
+    assert (policy["version"], policy["egress"], policy["rules"]) == (2, ["two.example"], [rule])
+    await click(page, "button[aria-label='Restore 1']")
+    await click(page, "dialog .button.danger")
+    await until_text(page, ".facts dd", "one.example")
+    restored = (await ada.http.get("/api/v1/action-policy")).json()
+    assert (restored["policy"]["version"], restored["restores"], restored["policy"]["egress"]) == (3, 1, ["one.example"])
+
+
+async def test_shorter_retention_says_what_it_deletes_before_it_is_saved(here: House, page: Page, ada: Person) -> None:
+    await visit(page, here.url, "/settings/retention")
+    await page.fill("Traces", "30")
+    await page.press("Save")
+    await until_text(page, "dialog", "Traces: older than 30 days")
+    assert (await ada.http.get("/api/v1/retention")).json()["traces"] is None
+    await click(page, "dialog .button.danger")
+    await until_text(page, ".toast", "Saved.")
+    assert (await ada.http.get("/api/v1/retention")).json()["traces"] == 30
+
+
+async def test_a_profile_is_changed_and_the_change_undone(here: House, page: Page, ada: Person) -> None:
+    await visit(page, here.url, "/settings/profile")
+    await page.press("Edit")
+    await page.fill("Profile as JSON", json.dumps({"language": "German"}))
+    await click(page, "dialog .button.primary")
+    await until_text(page, ".facts", "German")
+    assert (await ada.http.get("/api/v1/profile")).json()["profile"] == {"language": "German"}
+    await page.press("Undo")
+    await until_text(page, ".empty-title", "Nothing stands in your profile")
+    assert (await ada.http.get("/api/v1/profile")).json()["profile"] == {}
+
+
+async def test_an_own_agent_shows_what_changed_and_goes_back(here: House, page: Page, ada: Person) -> None:
+    for text in ("Answer in one sentence.", "Answer in two sentences."):
+        body = {"based_on": "dialogue", "instructions": text}
+        answer = await ada.http.put("/api/v1/agents/brief", json=body, headers={"Idempotency-Key": uuid4().hex})
+        assert answer.status_code == 200, answer.text
+    await visit(page, here.url, "/settings/agents/brief?before=1")
+    await until_text(page, ".settings-diff .added", "two sentences")
+    await click(page, "button[aria-label='Restore 1']")
+    await until_text(page, "dialog .settings-diff", "one sentence")
+    await click(page, "dialog .button.danger")
+    await until_text(page, ".settings-text", "Answer in one sentence.")
+    shown = (await ada.http.get("/api/v1/agents/brief")).json()
+    assert shown["definition"]["instructions"] == "Answer in one sentence."
+
+
+async def test_what_an_outside_tool_says_anew_is_called_once_it_is_accepted_anew(
+    here: House, page: Page, ada: Person, server: RunningOutsider
+) -> None:
+    async def accepted() -> list[tuple[str, int]]:
+        (out,) = (await ada.http.get("/api/v1/mcp-servers")).json()["servers"]
+        return [(tool["description"], tool["risk"]) for tool in out["tools"]]
+
+    add = "[...document.querySelectorAll('.settings-tool')].find(e => e.querySelector('h3').textContent === 'add')"
+    await visit(page, here.url, "/settings/tools")
+    await page.press("Add a server")
+    await page.fill("Name", "out")
+    await page.fill("Address", server.url)
+    await click(page, "dialog .button.primary")
+    await until_text(page, ".settings-tool", "Add two numbers.")
+    assert await accepted() == []
+    await page.run(f"{add}.querySelector('.button.primary').click()")
+    await until_text(page, ".toast", "add is accepted.")
+    assert await accepted() == [("Add two numbers.", 3)]
+    server.says.tools = {**server.says.tools, "add": {**server.says.tools["add"], "description": PAYLOADS[1]}}
+    await page.press("Ask again")
+    await until_text(page, ".settings-tool .badge.warn", "Changed")
+    assert f"+{PAYLOADS[1]}" in await page.text(".settings-tool .settings-diff .added")
+    assert await accepted() == [("Add two numbers.", 3)]
+    await page.run(f"{add}.querySelector('.button.primary').click()")
+    await page.until(lambda driver: not driver.find_elements("css selector", ".settings-tool .badge.warn"))
+    assert await accepted() == [(PAYLOADS[1], 3)]
+    assert (await ran(page), await page.complaints()) == ([], [])
+    await page.press("Switch off")
+    await until_text(page, ".facts", "Off")
+    await click(page, ".card-actions .button.danger")
+    await page.fill("Type out to confirm", "out")
+    await click(page, "dialog .button.danger")
+    await until_text(page, ".empty-title", "No outside server is registered")
+
+
+async def test_who_may_not_see_a_part_is_told_why(here: House, tmp_path: Path) -> None:
+    member = await here.people.someone()
+    async with signed_in(tmp_path, here.url, member.key) as opened:
+        for part in ADMINISTRATORS_ALONE:
+            await visit(opened, here.url, f"/settings/{part}")
+            assert (part, await opened.text(".empty-title")) == (part, "Only administrators may see this")
+        assert await opened.complaints() == []
+
+
+async def test_no_name_or_profile_runs(here: House, tmp_path: Path) -> None:
+    eve = await here.people.someone(role="admin")
+    profile = {f"{number} {text}": text for number, text in enumerate(PAYLOADS)}
+    answer = await eve.http.put("/api/v1/profile", json={"profile": profile})
+    assert answer.status_code == 200, answer.text
+    for number, text in enumerate(PAYLOADS):
+        body = {"based_on": "dialogue", "description": text, "instructions": text, "note": text}
+        answer = await eve.http.put("/api/v1/agents/eve", json=body, headers={"Idempotency-Key": f"{number}-{uuid4().hex}"})
+        assert answer.status_code == 200, answer.text
+    async with signed_in(tmp_path, here.url, eve.key) as opened:
+        for path in (
+            "/settings/profile",
+            "/settings/agents",
+            "/settings/agents/eve?before=1",
+            "/settings/keys?q=%3Cimg%20src=x%3E",
+        ):
+            await visit(opened, here.url, path)
+            assert (path, await ran(opened), await opened.complaints()) == (path, [], [])
+
+
+async def test_pages_fit_every_width_and_can_be_used_by_everybody(here: House, page: Page) -> None:
+    await page.complaints()
+    assert await faults(page, here.url, *(f"/settings/{part}" for part in PARTS), "/settings/agents/brief?before=1") == []
