@@ -154,7 +154,7 @@ function Start(props: { close: () => void; started: () => void }) {
       }
     >
       <p class="note">{t("instructions.start_hint")}</p>
-      <TextField label={t("instructions.name")} placeholder="tone" value={name} onInput={(event) => setName(event.currentTarget.value)} />
+      <TextField autofocus label={t("instructions.name")} placeholder="tone" value={name} onInput={(event) => setName(event.currentTarget.value)} />
       {arms.map((arm, place) => (
         <fieldset key={place} class="arm-draft">
           <legend>{t(place ? "instructions.arm_number" : "instructions.first_arm", { number: place + 1 })}</legend>
