@@ -30,6 +30,22 @@ DOMPurify.addHook("afterSanitizeAttributes", (node) => {
   }
 });
 
+const SILENT = /<(script|style|iframe|template|math|svg|noscript)\b[\s\S]*?(?:<\/\1\s*>|$)/gi;
+const TAG = /<(\/?)([a-z][a-z0-9]*)\b([^>]*)(?:>|$)/gi;
+
+/** HTML with the tags that may stand in a text and no attribute but the address of a link: the page's policy complains of handlers and
+ * styles when they are only read. */
+function bare(html: string): string {
+  return html.replace(SILENT, "").replace(TAG, (_, end: string, tag: string, more: string) => {
+    const name = tag.toLowerCase();
+    if (!ALLOWED.ALLOWED_TAGS.includes(name)) return "";
+    const address = name === "a" && !end ? /href\s*=\s*"(https?:[^"]*)"/i.exec(more)?.[1] : undefined;
+    return address ? `<a href="${address}">` : `<${end}${name}>`;
+  });
+}
+
+mixed.renderer.rules["html_inline"] = mixed.renderer.rules["html_block"] = (tokens, place) => bare(tokens[place]?.content ?? "");
+
 /** Markdown with all that could run, load or imitate the page taken out.
  *
  * @param html whether it may hold HTML; without this, tags are shown as they were written.
