@@ -200,9 +200,10 @@ async def test_what_an_outside_tool_says_anew_is_called_once_it_is_accepted_anew
     await until_text(page, ".toast", "add is accepted.")
     assert await accepted() == [("Add two numbers.", 3)]
     server.says.tools = {**server.says.tools, "add": {**server.says.tools["add"], "description": PAYLOADS[1]}}
-    await page.press("Ask again")
+    await until_text(page, ".settings-tool .badge.good", "Accepted")
+    await click(page, "section.card:last-of-type > .card-head .button")  # ask again
     await until_text(page, ".settings-tool .badge.warn", "Changed")
-    assert f"+{PAYLOADS[1]}" in await page.text(".settings-tool .settings-diff .added")
+    assert f"+{PAYLOADS[1]}" in await page.text(".settings-tool .settings-diff")
     assert await accepted() == [("Add two numbers.", 3)]
     await page.run(f"{add}.querySelector('.button.primary').click()")
     await page.until(lambda driver: not driver.find_elements("css selector", ".settings-tool .badge.warn"))
