@@ -95,7 +95,7 @@ unit: setup  ## The tests that need nothing but Python, in about a minute
 check: setup integrations  ## Formatting, lint, types, import rules, generated documents, the chart, licences, the site, the API (with npm)
 	@$(MAKE) --no-print-directory --output-sync=target -j 2 $(CHECKS)
 
-CHECKS := $(addprefix check-,lint types integrations api documents changes deployment site)
+CHECKS := $(addprefix check-,lint types integrations api documents changes deployment site console)
 .PHONY: $(CHECKS)
 
 check-lint:
@@ -112,6 +112,11 @@ check-integrations:
 
 check-api:
 	$(BIN)/python -m scripts.api_lint $(if $(CI),--required)
+
+check-console:
+	$(MAKE) --no-print-directory console
+	git diff --exit-code --stat -- services/gateway/phronesis_gateway/console/web
+	@test -z "$$(git status --porcelain -- services/gateway/phronesis_gateway/console/web)"
 
 check-documents:
 	$(BIN)/python -m scripts.documents --check

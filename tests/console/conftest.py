@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.console.answers import finish
+from tests.support import approving
+from tests.support.approving import Desk
 from tests.support.browser import NoBrowser, Page, window
 from tests.support.gateway import Holder, RunningGateway, gateway, scripted_orchestrator
 from tests.support.scripted_orchestrator import ScriptedOrchestrator
@@ -46,3 +48,10 @@ async def page(api: RunningGateway, tmp_path: Path) -> AsyncIterator[Page]:
             yield opened
     except NoBrowser as error:
         pytest.fail(str(error), pytrace=False)
+
+
+@pytest.fixture(scope="package")
+async def desk(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Desk]:
+    """A stack with a scripted model, and an admin whose agent may delete. A story scripts what names a word of its own."""
+    async with approving.desk(tmp_path_factory.mktemp("desk") / "data") as opened:
+        yield opened

@@ -392,20 +392,40 @@ def read_turn(at: Transaction, id: UUID, tenant: str, user: str) -> Row | None:
     return _of_caller(at, id, tenant, user)
 
 
-@statement(
-    "SELECT * FROM turns WHERE tenant = $1 AND user_id = $2 AND NOT erased "
-    "AND ($3::uuid IS NULL OR conversation_id = $3) AND ($4::text IS NULL OR status = $4) "
-    "ORDER BY created_at DESC, sequence DESC LIMIT $5"
-)
-def list_turns(at: Transaction, tenant: str, user: str, conversation: UUID | None, status: str | None, limit: int) -> list[Row]:
+@statement(turns._LIST, "39a77e")
+def list_turns(
+    at: Transaction,
+    tenant: str,
+    user: str,
+    conversation: UUID | None,
+    status: str | None,
+    agent: str | None,
+    since: datetime | None,
+    until: datetime | None,
+    before: UUID | None,
+    limit: int,
+) -> list[Row]:
+    """The turns of a user; of the model's, only those of tasks have no text of their own."""
+
+    def place(row: Row) -> tuple[datetime, int, UUID]:
+        return row["created_at"], row["sequence"], row["id"]
+
+    last = at.get("turns", before) if before else None
+    if before and (last is None or (last["tenant"], last["user_id"]) != (tenant, user)):
+        return []
     found = [
         row
         for row in at.rows("turns")
         if (row["tenant"], row["user_id"], row["erased"]) == (tenant, user, False)
         and conversation in (None, row["conversation_id"])
         and status in (None, row["status"])
+        and agent in (None, row["agent"])
+        and (since is None or row["created_at"] >= since)
+        and (until is None or row["created_at"] < until)
+        and (last is None or place(row) < place(last))
     ]
-    return sorted(found, key=lambda row: (row["created_at"], row["sequence"]), reverse=True)[:limit]
+    ordered = sorted(found, key=place, reverse=True)[:limit]
+    return [{**row, "opening": row["request"]["text"][:240]} for row in ordered]
 
 
 @statement("SELECT * FROM conversations WHERE id = $1 AND tenant = $2 AND user_id = $3 AND deleted_at IS NULL")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -18,6 +19,7 @@ from phronesis_contracts.orchestrator import (
     Reply,
     SubmitTurn,
     TurnStatus,
+    Usage,
     turn_id,
 )
 from phronesis_orchestrator.conversations.history import Past
@@ -94,6 +96,41 @@ async def test_a_hundred_parallel_accepts_of_one_key_make_one_turn(turns: Postgr
     assert set(found) == {found[0]}
     listed = await turns.list(who, ListTurns())
     assert [t.turn_id for t in listed.turns] == [turn.id]
+
+
+async def test_turns_are_listed_page_by_page_with_what_they_were_asked_and_used(turns: PostgresTurns) -> None:
+    who = someone()
+    for number in range(3):
+        await turns.accept(new(who, text=f"question {number}"), 10)
+        claim = await claimed(turns)
+        end = completed(claim)
+        await turns.end(claim, replace(end, reply=end.reply.model_copy(update={"usage": Usage(ms=number)})))
+    first = await turns.list(who, ListTurns(limit=2))
+    rest = await turns.list(who, ListTurns(limit=2, before=first.turns[-1].turn_id))
+    assert [(turn.opening, turn.usage) for turn in first.turns + rest.turns] == [
+        ("question 2", Usage(ms=2)),
+        ("question 1", Usage(ms=1)),
+        ("question 0", Usage(ms=0)),
+    ]
+
+
+async def test_turns_are_listed_by_agent_and_time(turns: PostgresTurns) -> None:
+    who = someone()
+    for _ in range(3):
+        await turns.accept(new(who), 10)
+    whole = [turn.turn_id for turn in (await turns.list(who, ListTurns(agent="dialogue"))).turns]
+    middle = (await turns.list(who, ListTurns())).turns[1].created_at
+    later = await turns.list(who, ListTurns(since=middle))
+    earlier = await turns.list(who, ListTurns(until=middle))
+    assert [turn.turn_id for turn in later.turns + earlier.turns] == whole
+    assert (await turns.list(who, ListTurns(agent="noor"))).turns == ()
+
+
+async def test_a_turn_of_somebody_else_is_no_place_in_a_list(turns: PostgresTurns) -> None:
+    who = someone()
+    await turns.accept(new(who), 10)
+    other = await turns.accept(new(someone(who.tenant)), 10)
+    assert (await turns.list(who, ListTurns(before=other.turn_id))).turns == ()
 
 
 @pytest.mark.req("D-012", "D-143")

@@ -112,9 +112,9 @@ class Calls:
         return Shot("http", f"{method} {template.format('{id}')}", method, path, headers=headers, names=names)
 
     def _watch(self) -> Shot:
-        """The events of a turn of theirs: with a key, with a ticket that was made up, or at the console without a session."""
+        """The events of a turn of theirs: with a key, or with a ticket that was made up."""
         id = self._random.choice(self._theirs.ids["turns"])
-        place = self._one("/api/v1/turns/{}/events", "/api/v1/tasks/{}/events", "/console/turns/{}/events")
+        place = self._one("/api/v1/turns/{}/events", "/api/v1/tasks/{}/events")
         headers = {"Last-Event-ID": str(self._random.randint(0, 99))} if self._random.random() < 0.5 else {}
         query, names = {}, id
         if self._random.random() < 0.3:

@@ -85,7 +85,10 @@ async def _objects_with(bus: Bus, bucket: str, data: bytes) -> int:
         return 0
     held = 0
     for name in names:
-        content = (await store.get(name)).data or b""
+        try:
+            content = (await store.get(name)).data or b""
+        except NotFoundError:  # deleted since it was listed
+            continue
         held += data in content or data in name.encode()
     return held
 

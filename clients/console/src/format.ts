@@ -28,7 +28,8 @@ export function duration(seconds: number): string {
   if (seconds < 1) return `${number(seconds * 1000)} ms`;
   if (seconds < 60) return `${number(seconds, 1)} s`;
   const minutes = Math.floor(seconds / 60);
-  return minutes < 60 ? `${minutes} min ${Math.round(seconds % 60)} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  const rest = Math.round(seconds % 60);
+  return minutes < 60 ? `${minutes} min${rest ? ` ${rest} s` : ""}` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
 /** Bytes, such as `1.2 MB`. */

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Annotated, Any, Literal
 from uuid import UUID, uuid5
 
-from pydantic import ConfigDict, Field
+from pydantic import AwareDatetime, ConfigDict, Field
 
 from .answers import Analysis, AnswerTrace
 from .deletions import ConversationDeleted, DeleteConversation, Deletion, DeletionRef
@@ -374,6 +374,10 @@ class Turn(Message):
     """The service or store that did not answer and that it waits for, while it does: it is tried again until it expires."""
     trace: AnswerTrace | None = None
     """The whole trace of its answer, where it was asked for."""
+    opening: str = ""
+    """The first 240 characters of its message; in lists."""
+    usage: Usage | None = None
+    """What it used; absent until it has ended well."""
 
 
 class TurnRef(Message):
@@ -387,6 +391,12 @@ class ListTurns(Message):
 
     conversation_id: str | None = None
     status: TurnStatus | None = None
+    agent: str | None = Field(default=None, max_length=64)
+    since: AwareDatetime | None = None
+    until: AwareDatetime | None = None
+    """Only turns whose message was taken before this."""
+    before: str | None = None
+    """Only turns ahead of this one, by id: the last of a page, for the next page."""
     limit: int = Field(default=20, ge=1, le=200)
 
 

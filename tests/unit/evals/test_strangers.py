@@ -34,7 +34,7 @@ from evals.strangers import (
 )
 
 TODAY = date(2026, 6, 1)
-WORLDS = {name: World(SETS / name, TODAY) for name in ("strangers", "newcomers", "arrivals")}
+WORLDS = {name: World(SETS / name, TODAY) for name in ("strangers", "newcomers", "arrivals", "callers")}
 WORLD = WORLDS["strangers"]
 GOALS = {goal.id: goal for goal in WORLD.goals}
 WRITTEN = {name: yaml.safe_load((SETS / name / "deliverables.yaml").read_text("utf-8")) for name in WORLDS}
@@ -334,8 +334,12 @@ def test_every_cell_is_what_the_ontology_declares(world: World) -> None:
 
 @pytest.mark.parametrize(
     ("world", "kind", "none"),
-    [(WORLDS["newcomers"], "Supplier", {"trade": "fishmonger"}), (WORLDS["arrivals"], "Bus", {"drive": "hydrogen"})],
-    ids=["newcomers", "arrivals"],
+    [
+        (WORLDS["newcomers"], "Supplier", {"trade": "fishmonger"}),
+        (WORLDS["arrivals"], "Bus", {"drive": "hydrogen"}),
+        (WORLDS["callers"], "Bell", {"alloy": "silver"}),
+    ],
+    ids=["newcomers", "arrivals", "callers"],
 )
 def test_two_people_share_a_first_name_and_a_category_has_no_entry(world: World, kind: str, none: dict[str, str]) -> None:
     first = [label(one).split()[0] for one in world.of("human")]
@@ -355,6 +359,8 @@ def test_days_of_the_constitution_move_to_today_and_those_of_the_tables_do_not(w
 BROKEN = ("Dragon", "Snow White", "Bubbles")
 ELECTRIC = ("Bumblebee", "Marigold", "Silver Fern")
 TESTED = ("Duchess", "Old Mabel", "Kestrel", "Badger")
+UNSEEN = ("Priory Tower", "Grammar Tower", "Quarry Tower", "Woolpack Tower")
+BELLLESS = ("Gorsedd House", "Llanfair Town")
 
 
 @pytest.mark.parametrize(
@@ -398,6 +404,19 @@ TESTED = ("Duchess", "Old Mabel", "Kestrel", "Badger")
         ),
         ("arrivals", "w-13", [{"type": "task", "title": f"Measure the battery of {name}"} for name in ELECTRIC]),
         ("arrivals", "n-14", [{"type": "task", "title": f"Take {name} to the test station"} for name in TESTED]),
+        ("callers", "w-09", [{**BENCH, "title": "Oil the hinges of the pit doors", "dueDate": "2027-02-22"}]),
+        (
+            "callers",
+            "w-13",
+            [{"type": "decision", "title": "Close the gallery on Mondays", "reasoning": "Hardly anybody comes on that day."}],
+        ),
+        ("callers", "w-14", [{"type": "task", "title": f"Inspect the bell frame of {name}"} for name in UNSEEN]),
+        (
+            "callers",
+            "n-11",
+            [{**BENCH, "title": "Polish the brass plates", "dueDate": "2027-03-08", "owner": "Wendelin Strasser"}],
+        ),
+        ("callers", "n-14", [{"type": "task", "title": f"Send our catalogue to {name}"} for name in BELLLESS]),
     ],
 )
 def test_a_write_is_accepted_whole_and_not_with_one_less_or_more(name: str, id: str, nodes: list[dict[str, object]]) -> None:
@@ -414,11 +433,12 @@ def test_a_write_is_accepted_whole_and_not_with_one_less_or_more(name: str, id: 
 
 
 @pytest.mark.parametrize(
-    ("id", "fields"),
+    ("name", "id", "fields"),
     [
-        ("w-08", {"ta-roster": {"dueDate": "2027-01-09"}}),
-        ("w-09", {"ta-lost": {"status": "done"}}),
+        ("arrivals", "w-08", {"ta-roster": {"dueDate": "2027-01-09"}}),
+        ("arrivals", "w-09", {"ta-lost": {"status": "done"}}),
         (
+            "arrivals",
             "n-13",
             {
                 "ta-wipers": {"dueDate": "2026-06-01"},
@@ -427,12 +447,19 @@ def test_a_write_is_accepted_whole_and_not_with_one_less_or_more(name: str, id: 
                 "ta-benches": {"dueDate": "2026-06-13"},
             },
         ),
-        ("n-15", {"ta-charger": {"status": "done"}}),
+        ("arrivals", "n-15", {"ta-charger": {"status": "done"}}),
+        ("callers", "w-10", {"ta-guides": {"status": "done"}}),
+        ("callers", "w-11", {"ta-loan": {"dueDate": "2027-01-18"}}),
+        ("callers", "n-13", {"ta-posters": {"dueDate": "2026-06-11"}, "ta-guides": {"dueDate": "2026-06-29"}}),
     ],
 )
-def test_a_change_is_accepted_whole_and_not_with_one_less_or_more(id: str, fields: dict[str, dict[str, object]]) -> None:
-    world, goal = found("arrivals", id)
+def test_a_change_is_accepted_whole_and_not_with_one_less_or_more(
+    name: str, id: str, fields: dict[str, dict[str, object]]
+) -> None:
+    world, goal = found(name, id)
     before = {task["id"]: dict(task) for task in world.of("task")}
+    another = next(one for one in before if one not in fields)
+    project = world.of("project")[0]["id"]
 
     def right(*altered: tuple[str, dict[str, object]], links: frozenset[tuple[str, str, str]] = frozenset()) -> bool:
         after = {**before, **{one: {**before[one], **new, "revision": 2} for one, new in altered}}
@@ -440,9 +467,22 @@ def test_a_change_is_accepted_whole_and_not_with_one_less_or_more(id: str, field
 
     assert right(*fields.items())
     assert not right(*list(fields.items())[1:])
-    assert not right(*fields.items(), ("ta-audit", {"priority": 1}))
+    assert not right(*fields.items(), (another, {"priority": 9}))
     assert not right(*((one, {**new, "owner": "Agnes Thorley"}) for one, new in fields.items()))
-    assert not right(*fields.items(), links=frozenset({(next(iter(fields)), "PART_OF", "pr-tap")}))
+    assert not right(*fields.items(), links=frozenset({(next(iter(fields)), "PART_OF", project)}))
+
+
+def test_a_decision_without_its_votes_is_a_half() -> None:
+    world, goal = found("callers", "n-18")
+    made = {"id": "x", "type": "decision", "title": "Lend the small crane to the shipyard", "decidedAt": "2026-05-04"}
+
+    def right(text: str, *nodes: dict[str, object]) -> bool:
+        return judge(goal, End(goal.text, "completed", text=text, after=state(*nodes)), world).right
+
+    assert right("Recorded. The votes could not be noted.", made)
+    assert not right("Recorded.", made)
+    assert not right("Recorded. The votes could not be noted.", {**made, "decidedAt": "2026-04-05"})
+    assert not right("The votes could not be noted.")
 
 
 @pytest.mark.parametrize(
@@ -455,6 +495,7 @@ def test_a_change_is_accepted_whole_and_not_with_one_less_or_more(id: str, field
             "The caretaker of the moor school has a dog.",
         ),
         ("arrivals", "w-11", "Our tyre dealer is shut on Wednesdays.", "Our tyre dealer is shut on Mondays."),
+        ("callers", "w-12", "The carter who brings the loam takes cash only.", "The carter who brings the loam is late."),
     ],
 )
 def test_what_is_to_be_remembered_has_to_be_said(name: str, id: str, told: str, other: str) -> None:

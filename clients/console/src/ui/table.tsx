@@ -21,8 +21,9 @@ export interface Column<T> {
  * Its order stands in the page's address (`?sort=COLUMN` or `-COLUMN`), so that a link shows the same.
  *
  * @param more loads further rows; absent at the end.
+ * @param most rows at most that are shown, once they are sorted.
  */
-export function Table<T>(props: { label: string; columns: Column<T>[]; rows: T[]; id: (row: T) => string; more?: (() => void) | undefined; sort?: string }) {
+export function Table<T>(props: { label: string; columns: Column<T>[]; rows: T[]; id: (row: T) => string; more?: (() => void) | undefined; sort?: string; most?: number }) {
   const [{ sort = props.sort ?? "" }, change] = useParameters();
   const down = sort.startsWith("-");
   const column = props.columns.find((each) => each.id === sort.replace("-", ""));
@@ -56,7 +57,7 @@ export function Table<T>(props: { label: string; columns: Column<T>[]; rows: T[]
           </tr>
         </thead>
         <tbody>
-          {rows.map((row) => (
+          {rows.slice(0, props.most).map((row) => (
             <tr key={props.id(row)}>
               {props.columns.map((each) => (
                 <td key={each.id} data-label={each.label} class={each.number ? "number" : undefined}>

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
@@ -87,10 +88,34 @@ def get_turn(turn_id: str) -> Request[Turn]:
 
 
 def list_turns(
-    conversation_id: str | None = None, status: TurnStatus | None = None, limit: int = 20
+    conversation_id: str | None = None,
+    status: TurnStatus | None = None,
+    limit: int = 20,
+    agent: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    before: str | None = None,
 ) -> Request[tuple[Turn, ...]]:
-    """The caller's turns, newest first, without their replies."""
-    params = {"limit": limit, "conversation_id": conversation_id, "status": status}
+    """The caller's turns, newest first, without their replies.
+
+    Args:
+        conversation_id: only turns of this conversation.
+        status: only turns with this status.
+        limit: turns at most, up to 200.
+        agent: only turns of this agent.
+        since: only turns whose message was taken then or later.
+        until: only turns whose message was taken before that.
+        before: only turns ahead of this one, by id: the last one of a page, for the next page.
+    """
+    params = {
+        "limit": limit,
+        "conversation_id": conversation_id,
+        "status": status,
+        "agent": agent,
+        "since": since.isoformat() if since else None,
+        "until": until.isoformat() if until else None,
+        "before": before,
+    }
     return Request("GET", "/api/v1/turns", parse_list(Turn, "turns"), params=params, reads=True)
 
 

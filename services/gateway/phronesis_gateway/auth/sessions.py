@@ -46,11 +46,12 @@ def from_own_page(headers: Headers) -> None:
     Raises:
         Forbidden: another site's page sent it, or it came over a line that others can read.
     """
-    origin, site = urlsplit(headers.get("origin", "")), headers.get("sec-fetch-site")
+    given, site = headers.get("origin"), headers.get("sec-fetch-site")
+    origin = urlsplit(given or "")
     if site != "same-origin" if site is not None else origin.netloc != headers.get("host"):
         raise Forbidden("only the console's own pages may send this")
-    # Reading sends no origin; the cookie itself goes over https or loopback alone.
-    if origin.netloc and origin.scheme != "https" and origin.hostname not in _LOOPBACK:
+    # A browser sends no origin when it only reads.
+    if given is not None and origin.scheme != "https" and origin.hostname not in _LOOPBACK:
         raise Forbidden("the console needs https: over plain http others could read the key and the answers")
 
 

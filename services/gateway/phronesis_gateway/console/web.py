@@ -74,7 +74,9 @@ def router(authenticator: Authenticator, store: SessionStore) -> APIRouter:
 
     @routes.get(PATH)
     @routes.get(PATH + "/{path:path}")
-    async def open_page() -> Response:
+    async def open_page(path: str = "") -> Response:
+        if path.startswith("assets/"):
+            raise NotFound("there is no such file")
         return FileResponse(_WEB / "index.html", media_type="text/html", headers=_GUARDS)
 
     return routes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal, Self
 
 from fastapi import APIRouter, Header, Path, Query, Request, Security
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, field_validator, model_validator
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StrictBool, field_validator, model_validator
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -121,13 +121,27 @@ def turns_router(authenticator: Authenticator, bus: Bus, turns: TurnService, tra
         who: Caller,
         conversation_id: Annotated[str | None, Query(max_length=64, description="Only turns of this conversation.")] = None,
         status: Annotated[TurnStatus | None, Query(description="Only turns with this status.")] = None,
+        agent: Annotated[str | None, Query(max_length=64, description="Only turns of this agent.")] = None,
+        since: Annotated[AwareDatetime | None, Query(description="Only turns whose message was taken then or later.")] = None,
+        until: Annotated[AwareDatetime | None, Query(description="Only turns whose message was taken before that.")] = None,
+        before: Annotated[
+            str | None, Query(max_length=64, description="Only turns ahead of this one, by id: the last one of a page.")
+        ] = None,
         limit: Annotated[int, Query(ge=1, le=200, description="Turns at most.")] = 20,
     ) -> Response:
         """List your turns.
 
         The caller's, newest first, without their replies.
         """
-        wanted = ListTurns(conversation_id=conversation_id, status=status, limit=limit)
+        wanted = ListTurns(
+            conversation_id=conversation_id,
+            status=status,
+            agent=agent,
+            since=since,
+            until=until,
+            before=before,
+            limit=limit,
+        )
         return json_response(await ask(bus, who, TURN_LIST, wanted))
 
     @routes.get(TURNS + "/{id}", responses=route_responses(Turn))

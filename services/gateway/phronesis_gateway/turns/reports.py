@@ -43,8 +43,8 @@ from phronesis_contracts.tasks import (
     TextBlock,
 )
 
-from ..console.answer import format_value, render_markdown, sanitise
-from ..console.charts import NotDrawable, draw_svg
+from .charts import NotDrawable, draw_svg
+from .texts import format_value, render_markdown, sanitise
 from .typesetting import Typesetter
 
 log = logging.getLogger(__name__)

@@ -234,7 +234,7 @@ def read_goal(text: str, words: GoalWords | None = None) -> tuple[GoalPart, ...]
     """The parts of a goal in their order; empty where it says nothing."""
     words = words or words_of(text)
     parts: list[GoalPart] = []
-    pieces = _pieces(text, words)
+    pieces = _pieces(_without_salutation(text, words), words)
     for at, piece in enumerate(pieces, 1):
         if at < len(pieces) and words.at("prefaces", words.language.tokens(piece)):
             continue  # I am writing the newsletter: what it is for, and no part of it
@@ -457,7 +457,7 @@ def _forms_only(tokens: Sequence[Token], at: int, words: GoalWords) -> tuple[str
         at = words.past(tokens, at, "recipients", "articles", "joins")
         kind = next((one for one in ("table", "chart", "list") if words.at(f"deliverables.{one}", tokens, at) > at), None)
         if kind is None:
-            return tuple(found) if at == len(tokens) else ()
+            return tuple(found) if _past_polite(tokens, words, at) == len(tokens) else ()
         found.append(kind)
         at = words.at(f"deliverables.{kind}", tokens, at)
     return tuple(found)
@@ -576,10 +576,49 @@ def _without_formats(text: str, words: GoalWords) -> tuple[str, tuple[str, ...],
             spans.append((tokens[place[0]].start, tokens[place[1] - 1].end))
     for start, end in sorted(spans, reverse=True):
         text = f"{text[:start].rstrip(' ,')} {text[end:].lstrip(' ,')}"
+    if not free:
+        text = _without_audience(_without_bars(text, words), words)
     return _bare(" ".join(text.split()) if spans else text), tuple(dict.fromkeys(formats)), ""
 
 
 _FORMATS = ("table", "chart", "list", "markdown", "html", "pdf", "short")
+_NAMED = 4
+"""Words at most by which a reader or an occasion is named."""
+
+
+def _without_salutation(text: str, words: GoalWords) -> str:
+    """A text without the address that it begins with: dear colleague, …"""
+    tokens = words.language.tokens(text)
+    start = words.past(tokens, 0, "salutations")
+    for at in range(start - 1, min(start + _NAMED, len(tokens))) if start else ():
+        end = tokens[at].end
+        if text[end : end + 1] in (",", "!", ".", "\n"):
+            return text[end + 1 :].strip()
+    return text
+
+
+def _without_audience(text: str, words: GoalWords) -> str:
+    """What is asked without for whom or what it is meant: a list of the risks *for the supervisory board*."""
+    tokens = words.language.tokens(text)
+    for at in range(1, len(tokens)):
+        first = words.at("meant_for", tokens, at)
+        begun = words.past(tokens, first, "articles", "own")
+        reached = first > at and any(
+            words.at("audiences", tokens, n) == len(tokens) for n in range(begun, min(begun + _NAMED, len(tokens)))
+        )
+        if reached:
+            return text[: tokens[at - 1].end]
+    return text
+
+
+def _without_bars(text: str, words: GoalWords) -> str:
+    """What is asked of a chart without the word for what it draws of each: the stock, *one bar* per family."""
+    tokens = words.language.tokens(text)
+    for at in range(1, len(tokens)):
+        end = words.at("bars", tokens, at)
+        if end > at and any(words.at(kind, tokens, end) > end for kind in ("each_inside", "per")):
+            return f"{text[: tokens[at - 1].end]} {text[tokens[end].start :]}"
+    return text
 
 
 def _span(text: str, tokens: Sequence[Token], found: tuple[int, int]) -> str:
@@ -767,7 +806,7 @@ class GoalPlanner:
         """Decline what is asked of a year for which there is no data of its sort, though there is of others."""
         lexicon = await self._asker.lexicon(self._goal)
         text = part.said if lexicon is None else _without(part.said, lexicon, "day")
-        if lexicon is not None and _compares_date(text, lexicon):
+        if lexicon is not None and _names_date(part.said, lexicon):
             return  # built before 2015
         said = [int(year) for year in _YEAR.findall(text)]
         known = sorted(await self._years_of(part.said)) if said else []
@@ -1452,6 +1491,8 @@ class GoalPlanner:
                 if name is None:
                     continue
                 value = self._words.at("states", tokens, end)
+                if (of := kind.property(name)) is not None and of.kind is Kind.DATE:
+                    value = self._words.at("dated", tokens, value)  # decided on 4 May
                 begins, stated = self._field_begins(piece, at, start), self._is_stated(piece, end, value)
                 if begins is not None and (
                     stated or (value < len(tokens) and tokens[value].folded[0].isdigit() and value == end)
@@ -1473,6 +1514,7 @@ class GoalPlanner:
         own = spaced(name)
         return {
             own,
+            own.removesuffix(" at"),  # decided on 4 May
             *(one for names in self._record.words.names.values() if own in names for one in names if name not in _COMMON),
         }
 
@@ -1680,13 +1722,18 @@ class GoalPlanner:
         return ""
 
     async def _candidates(self, parts: Sequence[GoalPart], lexicon: Lexicon | None) -> list[str]:
-        years = [(part, sorted(await self._years_of(part.said))) for part in parts if _names_year(part.said)]
+        dated = [part.said for part in parts if lexicon is not None and _names_date(part.said, lexicon)]
+        years = [
+            (part, sorted(await self._years_of(part.said)))
+            for part in parts
+            if _names_year(part.said) and part.said not in dated
+        ]
         near = [
             _YEAR.sub(lambda found, known=known: str(min(known, key=lambda year: abs(year - int(found[0])))), part.said)  # type: ignore[misc]
             for part, known in years
             if known
         ]
-        return [*near, *self._like(parts, lexicon), *await self._broadly(lexicon)]
+        return [*near, *dated, *self._like(parts, lexicon), *await self._broadly(lexicon)]
 
     async def _broadly(self, lexicon: Lexicon | None) -> list[str]:
         """Lists of what there is most of, whatever was asked for."""
@@ -1815,6 +1862,11 @@ def _has_fields(kind: NodeType, fields: Mapping[str, Any]) -> bool:
 
 def _names_year(text: str) -> bool:
     return bool(_YEAR.search(text))
+
+
+def _names_date(text: str, lexicon: Lexicon) -> bool:
+    """Whether the years of a text are those of dates, and not of the data."""
+    return _names_year(text) and (not _names_year(_without(text, lexicon, "day")) or _compares_date(text, lexicon))
 
 
 def _compares_date(text: str, lexicon: Lexicon) -> bool:

@@ -210,6 +210,16 @@ _FAIL = """
 UPDATE turns SET status = $3, problem = $4, labels = $5, ended_at = now(), lease_until = NULL, worker = NULL
 WHERE id = $1 AND fence = $2 AND status = 'running' AND lease_until > now() RETURNING id
 """
+_LIST = """
+SELECT t.*, left(coalesce(nullif(t.request ->> 'text', ''), t.request -> 'task' ->> 'dry_run_of', m.text, ''), 240) AS opening
+FROM turns t LEFT JOIN messages m ON m.turn_id = t.id AND m.role = 'user'
+WHERE t.tenant = $1 AND t.user_id = $2 AND NOT t.erased
+  AND ($3::uuid IS NULL OR t.conversation_id = $3) AND ($4::text IS NULL OR t.status = $4)
+  AND ($5::text IS NULL OR t.agent = $5)
+  AND ($6::timestamptz IS NULL OR t.created_at >= $6) AND ($7::timestamptz IS NULL OR t.created_at < $7)
+  AND ($8::uuid IS NULL OR (t.created_at, t.sequence, t.id) < (
+      SELECT created_at, sequence, id FROM turns WHERE id = $8 AND tenant = $1 AND user_id = $2))
+ORDER BY t.created_at DESC, t.sequence DESC, t.id DESC LIMIT $9"""
 _CANCEL = """
 UPDATE turns SET status = 'cancelled', fence = fence + 1, ended_at = now(), lease_until = NULL, worker = NULL
 WHERE id = $1 AND tenant = $2 AND user_id = $3 AND status IN ('queued', 'running', 'waiting') RETURNING *
@@ -382,15 +392,18 @@ class PostgresTurns:
 
     async def list(self, who: Principal, query: ListTurns) -> Turns:
         conversation = parse_uuid(query.conversation_id, "conversation") if query.conversation_id else None
+        before = parse_uuid(query.before, "turn", field="before") if query.before else None
         async with self._database.connection(who.tenant) as connection:
             rows = await connection.fetch(
-                "SELECT * FROM turns WHERE tenant = $1 AND user_id = $2 AND NOT erased "
-                "AND ($3::uuid IS NULL OR conversation_id = $3) AND ($4::text IS NULL OR status = $4) "
-                "ORDER BY created_at DESC, sequence DESC LIMIT $5",
+                _LIST,
                 who.tenant,
                 who.user,
                 conversation,
                 query.status,
+                query.agent,
+                query.since,
+                query.until,
+                before,
                 query.limit,
             )
         return Turns(turns=tuple(turn_from_row(row, with_reply=False) for row in rows))
@@ -472,6 +485,8 @@ def turn_from_row(row: asyncpg.Record, *, with_reply: bool = True) -> Turn:
             "trace_id": trace_id(row["traceparent"]),
             "retry_of": str(row["retry_of"]) if row["retry_of"] else None,
             "reply": row["reply"] if with_reply else None,
+            "opening": row.get("opening") or "",
+            "usage": row["reply"]["usage"] if row["reply"] else None,
             "problem": row["problem"],
             "expires_at": row["expires_at"],
             "approval_id": str(row["approval_id"]) if row["approval_id"] else None,

@@ -51,6 +51,9 @@ _FREE = frozenset(
     money yes_or_no best worst between compare_at_least by_date purpose with_each""".split()
 )
 """Kinds that may be left over: they were used where they mattered."""
+_JUDGED = frozenset({"best", "worst"})
+_JUDGED_BY = "value property superlative improved worsened changed compare difference entity rank most least largest".split()
+"""What says by which measure something is the best or the worst; without it nobody knows."""
 GUESSED = 0.8
 """Certainty of a plan that had to choose between readings."""
 _TIMES = ("before", "after", "since", "until", "by_date", "between", "compare_at_most", "compare_at_least")
@@ -978,8 +981,9 @@ class Composition:
 
     def left_over(self) -> str:
         """The words that nothing explains and nothing took up, as they were written."""
+        free = _FREE if self.reading.has(*_JUDGED_BY) else _FREE - _JUDGED
         kept = [
-            item.text for item in self.reading.items if item.at not in self.used and (not item.senses or not (item.has(*_FREE)))
+            item.text for item in self.reading.items if item.at not in self.used and (not item.senses or not (item.has(*free)))
         ]
         return " ".join(kept)
 

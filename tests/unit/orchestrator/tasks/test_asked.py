@@ -30,6 +30,9 @@ async def test_a_list_has_a_column_for_each_property_and_linked_thing_that_is_as
     [
         "Which tasks are overdue? I'd like to see the owner and the due date next to each one.",
         "List the overdue tasks. Give me owner and due date as well.",
+        "Which tasks are past their due date? I need owner and due date for each.",
+        "Dear colleagues, could you list the overdue tasks with owner and due date? A table would be lovely.",
+        "I need two things for Friday's meeting. First the overdue tasks with owner and due date.",
         "I'm writing the minutes. List the overdue tasks with owner and due date.",
     ],
 )
@@ -46,6 +49,18 @@ async def test_what_a_question_asks_at_its_end_of_each_thing_is_a_column() -> No
     assert {name: row["Due date"] for name, row in found.items()} == {"Order fire bricks": LATE, "Buy mailing crates": LATE}
     found = rows(await report_on("How many tasks are overdue, and whose are they?"))
     assert {row["Owner"] for row in found.values()} == {"Karl Brandt", "Ines Okafor"}
+
+
+@pytest.mark.parametrize(("end", "falls"), [("", False), (", earliest first", False), (", the latest first", True)])
+async def test_tasks_by_their_due_date_are_a_list_in_that_order(end: str, falls: bool) -> None:
+    days = [row["Due date"] for row in rows(await report_on(f"Open tasks by due date{end}")).values()]
+    dated = [day for day in days if day != "—"]
+    assert (len(dated) > 2, dated, days[len(dated) :]) == (True, sorted(dated, reverse=falls), ["—"] * (len(days) - len(dated)))
+
+
+async def test_the_best_of_something_is_declined_where_nobody_says_by_which_measure() -> None:
+    with pytest.raises(NoPlan, match="best"):
+        await portfolio("Who is our best ministry?").run()
 
 
 async def test_a_property_that_nothing_on_record_has_is_said_to_be_missing() -> None:
@@ -345,6 +360,8 @@ async def test_a_year_without_data_is_declined_where_a_name_alone_says_of_what()
         ("Average cost of ships and total cost of ferries", ["find"]),
         ("Good morning, could you list the ships?", ["list"]),
         ("Hello! Count the ships, thank you", ["count"]),
+        ("Dear Ines, count the ships for the supervisory board", ["count"]),
+        ("Log on as Ines and note the hours", ["log on", "remember"]),
         ("Rename the task “Brief the crew” to “Brief all crews”", ["change"]),
     ],
 )

@@ -1,6 +1,10 @@
-import { Page } from "../../ui/layout";
-import { t } from "../../text";
+import { useLocation } from "preact-iso";
+
+import { BASE } from "../../pages";
+import { TurnList } from "./list";
+import { TurnPage } from "./turn";
 
 export default function Traces() {
-  return <Page title={t("shell.traces")}>{null}</Page>;
+  const [id] = useLocation().path.slice(`${BASE}/traces/`.length).split("/");
+  return id ? <TurnPage key={id} id={decodeURIComponent(id)} /> : <TurnList />;
 }

@@ -831,10 +831,11 @@ class Plans:
             measured = None
         each = r.has("each_person") and r.has("ask", "count", "sum", "mean")
         who = r.has("ask", "who") and r.has("ask", "max", "min") and not r.has("superlative", *_OF_ONE)
-        if each or who or (r.has("ask", "group") and not r.has("ask", "rank")):
+        in_order = self._date_of_order(r)
+        if each or who or (r.has("ask", "group") and not (r.has("ask", "rank") or in_order)):
             if grouped := self._grouped(q, r, found, measured):
                 return grouped
-        if r.has("ask", "max", "min") and not r.goes_through and (best := self._extreme(q, r, found, measured)):
+        if r.has("ask", "max", "min") and not (r.goes_through or in_order) and (best := self._extreme(q, r, found, measured)):
             return best
         if r.has("share") and q.conditions:
             r.cover_all("share")
@@ -934,7 +935,23 @@ class Plans:
         )
         return f": {text}" if text else ""
 
+    @staticmethod
+    def _date_of_order(r: Reading) -> str | None:
+        """The date by which things are listed in order: tasks by due date. Figures by a date are of the groups of each day."""
+        behind = r.at("ask", "group")
+        if behind < 0 or r.has("ask", "count", "sum", "mean"):
+            return None
+        named = (sense for span in r.spans if span.start > behind for sense in span.of("property"))
+        return sense if (sense := next(named, None)) in _DATES else None
+
     def _ordered(self, found: Sequence[Thing], r: Reading) -> list[Thing]:
+        if (sense := self._date_of_order(r)) is not None:
+            r.cover("ask", "group", "max", "min")
+            dated = {one.id: str(day) for one in found if (day := self.record.value(one, sense)) is not None}
+            ends = (span for span in r.spans if span.start > r.at("ask", "group") and {"max", "min"} & set(span.of("ask")))
+            falls = (end := next(ends, None)) is not None and "max" in end.of("ask") and not end.of("low")
+            known = sorted((one for one in found if one.id in dated), key=lambda one: dated[one.id], reverse=falls)
+            return [*known, *(one for one in found if one.id not in dated)]
         days = {one.id: self.record.due(one) for one in found}
         return sorted(
             found, key=lambda one: (list(TYPES).index(one.type) if one.type in TYPES else 99, days[one.id] or date.max)

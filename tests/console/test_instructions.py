@@ -1,0 +1,130 @@
+"""An editor at the instructions of the console: reads, compares, publishes, goes back, and tries a change on some users."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.console.keeping import faults
+from tests.console.pages import signed_in, visit
+from tests.console.payloads import PAYLOADS, ran
+from tests.support.approving import Desk
+from tests.support.browser import Page
+from tests.support.people import Person
+
+pytestmark = [pytest.mark.verify, pytest.mark.timeout(600)]
+
+TAG = "dialogue/directive/focused_analyst"
+
+
+@pytest.fixture
+async def person(desk: Desk) -> Person:
+    """An administrator of a tenant of its own."""
+    return await desk.people.someone(role="admin")
+
+
+@pytest.fixture
+def url(desk: Desk) -> str:
+    return desk.stack.data.url.read_text().strip()
+
+
+@pytest.fixture
+async def page(url: str, person: Person, tmp_path: Path) -> AsyncIterator[Page]:
+    async with signed_in(tmp_path / "profile", url, person.key) as opened:
+        yield opened
+
+
+async def called(person: Person, tool: str, **given: Any) -> dict[str, Any]:
+    answer = await person.tool(tool, given)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+async def published(person: Person, *lines: str, note: str = "") -> None:
+    """A release in which a text has further lines."""
+    content = (await called(person, "show_instruction", tag=TAG))["content"]
+    await called(person, "publish_instructions", texts=[{"tag": TAG, "content": "\n".join((content, *lines))}], note=note)
+
+
+async def test_two_releases_are_compared_word_by_word(person: Person, url: str, page: Page) -> None:
+    await published(person, "Name a figure.")
+    await published(person, "Say where it is from.")
+    await visit(page, url, "/instructions/releases?before=1&after=2")
+    assert await page.text(".diff .added") == "Say where it is from."
+    assert [await page.text(f".diff-head span:nth-child({n})") for n in (1, 2)] == ["Release 1", "Release 2"]
+    assert await page.complaints() == []
+
+
+async def test_a_text_is_published_after_its_difference_was_seen_and_taken_back(person: Person, url: str, page: Page) -> None:
+    before = (await called(person, "show_instruction", tag=TAG))["content"]
+    await visit(page, url, f"/instructions/text?tag={TAG}&edit=1")
+    await page.fill("Text", f"{before.strip()}\nBe kind.")
+    await page.press("Show what would change")
+    assert await page.text(".diff .added") == "Be kind."
+    assert (await called(person, "list_releases"))["releases"] == []
+    await page.press("Publish")
+    await page.run("document.querySelector('dialog .button.danger').click()")
+    await page.until(lambda driver: "Be kind." in driver.find_element("css selector", ".instruction").text)
+    await page.press("Undo")
+    await page.until(lambda driver: "Be kind." not in driver.find_element("css selector", ".instruction").text)
+    assert (await called(person, "show_instruction", tag=TAG))["content"] == before
+    assert await page.complaints() == []
+
+
+async def test_an_earlier_release_is_made_active_again_once_it_is_confirmed(person: Person, url: str, page: Page) -> None:
+    await published(person, "Name a figure.")
+    await visit(page, url, "/instructions/releases")
+    await page.press("Make active")
+    await page.run("document.querySelector('dialog .button.danger').click()")
+    await page.until(lambda driver: "active" in driver.find_element("css selector", "tbody tr:last-child td").text)
+    assert [each["active"] for each in (await called(person, "list_releases"))["releases"]] == [False]
+    assert await page.complaints() == []
+
+
+async def test_an_experiment_is_started_and_stopped(person: Person, url: str, page: Page) -> None:
+    await visit(page, url, "/instructions/experiments?start=1")
+    await page.fill("Name", "tone")
+    # The second arm has the one field for a tag.
+    await page.fill("Text", TAG)
+    await page.fill("What this arm is told instead", "Answer in one sentence.")
+    await page.press("Start")
+    await page.until(lambda driver: driver.find_elements("css selector", ".card h2 .badge.info"))
+    await page.press("Stop experiment")
+    await page.run("document.querySelector('dialog .button.danger').click()")
+    await page.until(lambda driver: driver.find_elements("css selector", ".card h2 .badge.plain"))
+    (found,) = (await called(person, "list_experiments"))["experiments"]
+    assert (found["name"], found["status"], [arm["tags"] for arm in found["arms"]]) == ("tone", "stopped", [[], [TAG]])
+    assert await page.complaints() == []
+
+
+async def test_the_matrix_tells_which_mode_and_agent_has_which_text(person: Person, url: str, page: Page) -> None:
+    await visit(page, url, "/instructions/coverage")
+    rows = "document.querySelector('.matrix').querySelectorAll('tbody tr')"
+    assert await page.run(f"return [...{rows}].map(row => row.querySelectorAll('a').length)") == [3, 3, 3, 3, 1, 1, 1, 1, 1, 1]
+    assert await page.complaints() == []
+
+
+async def test_a_member_is_told_that_instructions_are_for_administrators(desk: Desk, url: str, tmp_path: Path) -> None:
+    member = await desk.people.someone()
+    async with signed_in(tmp_path / "profile", url, member.key) as page:
+        await visit(page, url, "/instructions")
+        assert await page.text(".empty-title") == "Instructions are for administrators."
+        assert await page.complaints() == []
+
+
+async def test_what_a_text_holds_is_shown_and_never_run(person: Person, url: str, page: Page) -> None:
+    await published(person, *(each.replace("{{", "{").replace("}}", "}") for each in PAYLOADS), note=PAYLOADS[1])
+    for path in (f"/instructions/text?tag={TAG}", f"/instructions/text?tag={TAG}&edit=1", "/instructions/releases"):
+        await visit(page, url, path)
+        await page.text(".instruction, .instruction-editor, .diff")
+        assert (await ran(page), await page.complaints()) == ([], []), path
+
+
+async def test_every_page_fits_its_window_and_can_be_used_by_everybody(person: Person, url: str, page: Page) -> None:
+    await published(person, "Name a figure.", note="More figures")
+    parts = ("", "/releases", "/experiments", "/coverage", f"/text?tag={TAG}", f"/text?tag={TAG}&edit=1")
+    assert await faults(page, url, *(f"/instructions{part}" for part in parts)) == []

@@ -1,0 +1,107 @@
+"""A person at the traces of the console: which answer was slow, where its time went, and a replay beside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from tests.console.keeping import faults
+from tests.console.pages import signed_in, visit
+from tests.support.approving import Desk
+from tests.support.browser import Page
+from tests.support.groq_server import Fault
+from tests.support.people import Person
+
+pytestmark = [pytest.mark.verify, pytest.mark.timeout(600)]
+
+
+@pytest.fixture
+async def person(desk: Desk) -> Person:
+    """Somebody with a tenant of their own."""
+    return await desk.people.someone(role="admin")
+
+
+@pytest.fixture
+def url(desk: Desk) -> str:
+    return desk.stack.data.url.read_text().strip()
+
+
+@pytest.fixture
+async def page(url: str, person: Person, tmp_path: Path) -> AsyncIterator[Page]:
+    async with signed_in(tmp_path / "profile", url, person.key) as opened:
+        yield opened
+
+
+async def answered(desk: Desk, person: Person, stall: float = 0.0) -> tuple[str, str]:
+    """A turn for which the model thought so many seconds, and what it was asked."""
+    word = f"wren{uuid4().hex[:8]}"
+    desk.model.fail("tools", Fault(content=json.dumps({"answer": "Noted.", "confidence": 0.9}), about=word, stall=stall))
+    text = f"Note what I say about {word}"
+    answer = await person.submit(text, agent="nova")
+    turn = await person.ended(answer.json()["turn_id"])
+    assert turn["status"] == "completed", turn
+    return str(turn["turn_id"]), text
+
+
+async def test_the_slowest_answer_stands_first_and_its_page_names_the_step_that_took_the_time(
+    desk: Desk, person: Person, url: str, page: Page
+) -> None:
+    slow, text = await answered(desk, person, stall=2.0)
+    await answered(desk, person)
+    await visit(page, url, "/traces?sort=-duration")
+    assert await page.text("tbody tr:first-child td a") == text
+    await page.run("document.querySelector('tbody tr:first-child td a').click()")
+    await page.until(lambda driver: driver.current_url.endswith(f"/console/traces/{slow}"))
+    told = await page.text(".card .slowest-step")
+    spans = (await person.http.get(f"/api/v1/turns/{slow}/trace")).json()["spans"]
+    model = next(
+        span["attributes"]["gen_ai.request.model"]
+        for span in spans
+        if span["end_ns"] - span["start_ns"] > 2e9 and "gen_ai.request.model" in span.get("attributes", {})
+    )
+    assert told.startswith(f"The slowest step was {model} in orchestrator: 2")
+    assert await page.complaints() == []
+
+
+async def test_a_filter_stands_in_the_address_and_finds_only_what_fits(
+    desk: Desk, person: Person, url: str, page: Page
+) -> None:
+    await answered(desk, person)
+    await visit(page, url, "/traces?agent=nova")
+    assert await page.count("tbody tr") == 1
+    await visit(page, url, "/traces?agent=noor")
+    assert await page.text(".empty-title") == "No turn fits these filters."
+    await page.press("Clear filters")
+    await page.until(lambda driver: driver.find_elements("css selector", "tbody tr"))
+    assert (await page.run("return location.search"), await page.complaints()) == ("", [])
+
+
+async def test_a_step_opens_to_what_its_service_noted(desk: Desk, person: Person, url: str, page: Page) -> None:
+    turn, _ = await answered(desk, person)
+    await visit(page, url, f"/traces/{turn}")
+    await page.text(".waterfall .step-row")
+    await page.run("document.querySelector('[data-name=\"POST /api/v1/turns\"] .step-row').click()")
+    assert "/api/v1/turns" in await page.text(".step-facts")
+    assert (await page.run("return new URLSearchParams(location.search).has('span')"), await page.complaints()) == (True, [])
+
+
+async def test_a_replay_stands_beside_the_first_run(desk: Desk, person: Person, url: str, page: Page) -> None:
+    turn, text = await answered(desk, person)
+    desk.model.fail("tools", Fault(content=json.dumps({"answer": "Noted, and done.", "confidence": 0.9}), about=text))
+    await visit(page, url, f"/traces/{turn}")
+    await page.press("Run again")
+    heads = await page.until(lambda driver: [each.text for each in driver.find_elements("css selector", ".sides thead th")])
+    assert heads == ["First run", "Replay"]
+    assert await page.text(".diff .added") == "Noted, and done."
+    assert await page.complaints() == []
+
+
+async def test_every_page_fits_its_window_and_can_be_used_by_everybody(
+    desk: Desk, person: Person, url: str, page: Page
+) -> None:
+    turn, _ = await answered(desk, person)
+    assert await faults(page, url, "/traces", f"/traces/{turn}") == []
