@@ -142,6 +142,30 @@ async def test_a_call_that_is_declined_with_a_note_is_not_made(desk: Desk, url: 
     assert await desk.there(goal)
 
 
+async def test_calls_from_a_document_are_approved_for_good_and_the_grant_is_withdrawn(
+    desk: Desk, url: str, tmp_path: Path
+) -> None:
+    word = f"reed{uuid4().hex[:8]}"
+    desk.model.fail("tools", Fault(calls=[("task_create_v1", {"title": "Order a new roof"})], about=word))
+    desk.model.fail("tools", Fault(content=json.dumps({"answer": "Done."}), about=word))
+    letter = await desk.person.uploaded("letter.txt", b"The roof is old. Somebody ought to order a new one.", "text/plain")
+    turn = (await desk.person.submit(f"What does the letter say, {word}?", media=[letter], agent=AGENT)).json()["turn_id"]
+    id = (await desk.waits(turn))["approval_id"]
+    async with signed_in(tmp_path / "profile", url, desk.person.key) as page:
+        await visit(page, url, "/work/approvals")
+        shown = await page.text(f"[data-id='{id}']")
+        assert [text in shown for text in ("a document (letter.txt)", "changes something")] == [True, True]
+        await page.press("Always approve such calls")
+        await page.run("document.querySelector('dialog .button.danger').click()")
+        assert await page.text("tbody tr td:first-child") == "task.create.v1"
+        await page.press("Withdraw")
+        await page.run("document.querySelector('dialog .button.danger').click()")
+        await page.until(lambda driver: not driver.find_elements("css selector", "tbody tr"))
+        assert await page.complaints() == []
+    (grant,) = (await desk.person.http.get("/api/v1/approval-grants", params={"revoked": True})).json()["grants"]
+    assert (grant["tool"], grant["kinds"], grant["revoked_by"]) == ("task.create.v1", ["document", "tool"], desk.person.user)
+
+
 async def test_a_schedule_is_made_in_the_viewers_zone_paused_and_deleted(person: Person, url: str, page: Page) -> None:
     await page.devtools("Emulation.setTimezoneOverride", timezoneId="Asia/Tokyo")
     await visit(page, url, "/work/schedules?make=1")

@@ -271,6 +271,7 @@ async def test_the_description_of_the_api_names_every_route_and_no_422(api: Runn
         "/api/v1/profile",
         "/api/v1/tools",
         "/api/v1/tools/{name}",
+        "/api/v1/me",
         "/api/v1/keys",
         "/api/v1/keys/bus",
         "/api/v1/keys/{id}",

@@ -159,12 +159,12 @@ class KeyMade(KeyShown):
 class Me(BaseModel):
     """Whom the caller's requests act for, and what they may do."""
 
-    tenant: str
-    user: str
-    role: Role
+    tenant: str = Field(description="The tenant.")
+    user: str = Field(description="The user.")
+    role: Role = Field(description="What the user may do.")
     agents: tuple[Agent, ...] = Field(description="Agents that it may act as; empty for administrators, who may act as all.")
-    department: str | None = None
-    ministry: str | None = None
+    department: str | None = Field(default=None, description="The user's department, whose memories it reads.")
+    ministry: str | None = Field(default=None, description="The user's ministry, whose memories it reads.")
     scopes: tuple[str, ...] = Field(description="What a narrowed key may do; empty for one that is not narrowed.")
     key: str | None = Field(default=None, description="Id of the key.")
 

@@ -27,7 +27,10 @@ function Metric(props: { name: string; arms: ArmResult[] }) {
   const differences = props.arms.flatMap((arm) => (arm.against_first ? [arm.against_first] : []));
   const shares = means.every((mean) => mean.low >= 0 && mean.high <= 1);
   const show = (value: number) => (shares ? percent(value, 1) : number(value, 2));
-  const bar = (of: Bounds, scale: [number, number]) => <Interval estimate={of.estimate} low={of.low} high={of.high} from={scale[0]} to={scale[1]} show={show} />;
+  const apart = (value: number) => (shares ? t("instructions.points", { value: number(value * 100, 1) }) : number(value, 2));
+  const bar = (of: Bounds, [from, to]: [number, number], write: (value: number) => string) => (
+    <Interval estimate={of.estimate} low={of.low} high={of.high} from={from} to={to} show={write} />
+  );
   return (
     <section class="stack tight" aria-label={props.name}>
       <h3>{props.name}</h3>
@@ -37,11 +40,11 @@ function Metric(props: { name: string; arms: ArmResult[] }) {
             <strong>{arm.arm}</strong>
             <span class="note">{t("instructions.arm_users", { users: arm.users, exposed: arm.exposed })}</span>
           </div>
-          {arm.mean ? bar(arm.mean, scaleOf(means, false)) : <p class="note">{t("instructions.too_few")}</p>}
+          {arm.mean ? bar(arm.mean, scaleOf(means, false), show) : <p class="note">{t("instructions.too_few")}</p>}
           {arm.against_first && (
             <div>
               <p class="note">{t("instructions.against_first")}</p>
-              {bar(arm.against_first, scaleOf(differences, true))}
+              {bar(arm.against_first, scaleOf(differences, true), apart)}
               <p class="note">
                 {arm.against_first.low > 0 ? t("instructions.higher") : arm.against_first.high < 0 ? t("instructions.lower") : t("instructions.not_shown")}
               </p>
@@ -151,7 +154,7 @@ function Start(props: { close: () => void; started: () => void }) {
       }
     >
       <p class="note">{t("instructions.start_hint")}</p>
-      <TextField label={t("instructions.name")} placeholder="tone" value={name} onInput={(event) => setName(event.currentTarget.value)} />
+      <TextField autofocus label={t("instructions.name")} placeholder="tone" value={name} onInput={(event) => setName(event.currentTarget.value)} />
       {arms.map((arm, place) => (
         <fieldset key={place} class="arm-draft">
           <legend>{t(place ? "instructions.arm_number" : "instructions.first_arm", { number: place + 1 })}</legend>

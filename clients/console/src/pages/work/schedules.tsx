@@ -127,6 +127,7 @@ function Make(props: { close: () => void; made: () => void }) {
       }
     >
       <TextArea
+        autofocus
         label={t("work.goal")}
         {...(byEvent ? { hint: t("work.event_hint", { word: times.every === "node_changed" ? "{node}" : "{file}" }) } : {})}
         rows={3}

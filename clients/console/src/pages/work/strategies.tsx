@@ -75,7 +75,7 @@ function Edit(props: { of: Strategy; close: () => void; changed: () => void }) {
         </>
       }
     >
-      <TextArea label={t("work.found_for")} rows={2} maxLength={2000} value={goal} onInput={(event) => setGoal(event.currentTarget.value)} />
+      <TextArea autofocus label={t("work.found_for")} rows={2} maxLength={2000} value={goal} onInput={(event) => setGoal(event.currentTarget.value)} />
       <TextArea label={t("work.approach")} rows={6} maxLength={4000} value={approach} onInput={(event) => setApproach(event.currentTarget.value)} />
       <TextArea label={t("work.avoid")} rows={3} maxLength={4000} value={avoid} onInput={(event) => setAvoid(event.currentTarget.value)} />
       {act.problem && <ProblemNote problem={act.problem} />}

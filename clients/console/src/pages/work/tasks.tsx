@@ -108,7 +108,7 @@ function Start(props: { close: () => void }) {
       }
     >
       <p class="note">{t("work.start_hint")}</p>
-      <TextArea label={t("work.goal")} rows={4} maxLength={4000} value={goal} error={fault("goal")} onInput={(event) => setGoal(event.currentTarget.value)} />
+      <TextArea autofocus label={t("work.goal")} rows={4} maxLength={4000} value={goal} error={fault("goal")} onInput={(event) => setGoal(event.currentTarget.value)} />
       <AgentChoice value={agent} change={setAgent} />
       <div class="filters">
         <TextField label={t("work.minutes")} type="number" min="1" max="240" value={minutes} error={fault("seconds")} onInput={(event) => setMinutes(event.currentTarget.value)} />
