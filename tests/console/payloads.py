@@ -49,6 +49,16 @@ PAYLOADS = (
 )
 
 
+def packed(longest: int) -> list[str]:
+    """All of them, in as few texts of so many characters at most as their order allows."""
+    texts = [""]
+    for each in PAYLOADS:
+        if len(texts[-1]) + len(each) > longest:
+            texts.append("")
+        texts[-1] += each
+    return texts
+
+
 async def ran(page: Page) -> list[str]:
     """What came of texts on the page beyond being read: a script that ran, an element or an attribute that they made."""
     found: list[str] = await page.run(

@@ -172,9 +172,9 @@ async def test_an_own_agent_shows_what_changed_and_goes_back(here: House, page: 
         answer = await ada.http.put("/api/v1/agents/brief", json=body, headers={"Idempotency-Key": uuid4().hex})
         assert answer.status_code == 200, answer.text
     await visit(page, here.url, "/settings/agents/brief?before=1")
-    await until_text(page, ".settings-diff .added", "two sentences")
+    await until_text(page, ".diff .added", "two sentences")
     await click(page, "button[aria-label='Restore 1']")
-    await until_text(page, "dialog .settings-diff", "one sentence")
+    await until_text(page, "dialog .diff", "one sentence")
     await click(page, "dialog .button.danger")
     await until_text(page, ".settings-text", "Answer in one sentence.")
     shown = (await ada.http.get("/api/v1/agents/brief")).json()
@@ -200,9 +200,10 @@ async def test_what_an_outside_tool_says_anew_is_called_once_it_is_accepted_anew
     await until_text(page, ".toast", "add is accepted.")
     assert await accepted() == [("Add two numbers.", 3)]
     server.says.tools = {**server.says.tools, "add": {**server.says.tools["add"], "description": PAYLOADS[1]}}
-    await page.press("Ask again")
+    await until_text(page, ".settings-tool .badge.good", "Accepted")
+    await click(page, "section.card:last-of-type > .card-head .button")  # ask again
     await until_text(page, ".settings-tool .badge.warn", "Changed")
-    assert f"+{PAYLOADS[1]}" in await page.text(".settings-tool .settings-diff .added")
+    assert PAYLOADS[1] in await page.text(".settings-tool .diff")
     assert await accepted() == [("Add two numbers.", 3)]
     await page.run(f"{add}.querySelector('.button.primary').click()")
     await page.until(lambda driver: not driver.find_elements("css selector", ".settings-tool .badge.warn"))

@@ -95,12 +95,31 @@ export function Select({ label, hint, error, hidden, options, ...rest }: Omit<JS
   );
 }
 
+/** Copies a text, and tells whether it did. Pages that came from another machine without TLS have no clipboard: there a
+ * selection is copied. */
+async function copyText(text: string, beside: HTMLElement): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const field = document.createElement("textarea");
+    field.className = "unseen";
+    field.value = text;
+    beside.after(field);
+    field.select();
+    const done = document.execCommand("copy");
+    field.remove();
+    beside.focus();
+    return done;
+  }
+}
+
 /** Copies a text, and says so for a moment. */
 export function CopyButton(props: { text: string }) {
   const [done, setDone] = useState(false);
   const timer = useRef<number>();
-  const copy = async () => {
-    await navigator.clipboard.writeText(props.text);
+  const copy = async (button: HTMLElement) => {
+    if (!(await copyText(props.text, button))) return;
     setDone(true);
     clearTimeout(timer.current);
     timer.current = window.setTimeout(() => setDone(false), 2000);
@@ -109,7 +128,7 @@ export function CopyButton(props: { text: string }) {
     <IconButton
       label={t(done ? "shell.copied" : "shell.copy")}
       icon={done ? <Check aria-hidden="true" /> : <Copy aria-hidden="true" />}
-      onClick={() => void copy()}
+      onClick={(event) => void copy(event.currentTarget)}
     />
   );
 }

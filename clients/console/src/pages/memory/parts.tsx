@@ -84,7 +84,7 @@ export function Counts(props: { of: Record<string, Record<string, number>> | und
     <ul class="memory-counts">
       {rows.map((row) => (
         <li key={`${row.service}.${row.what}`}>
-          <strong>{number(row.count)}</strong> {word("memory", `count_${row.what}`)} <span class="note">{row.service}</span>
+          <strong>{number(row.count)}</strong> {word("memory", `count_${row.what}`).replace(/^count /, "")} <span class="note">{row.service}</span>
         </li>
       ))}
     </ul>

@@ -9,10 +9,11 @@ import { useMe } from "../../session";
 import { t } from "../../text";
 import { Button } from "../../ui/controls";
 import { Confirm, useToast } from "../../ui/dialog";
+import { Diff } from "../../ui/diff";
 import { Badge, Card, Empty, Facts, Loaded, ProblemNote } from "../../ui/layout";
 import { useParameters } from "../../ui/parameters";
 import { Table } from "../../ui/table";
-import { administers, Diff, ROOT, When } from "./parts";
+import { administers, ROOT, When } from "./parts";
 
 type Version = Schemas["AgentVersion"];
 
@@ -155,7 +156,7 @@ function Compared(props: { name: string; before: number; round: number }) {
   );
   return (
     <Card title={t("settings.compared", { version: props.before })}>
-      <Loaded of={diff}>{(found) => (found.diff ? <Diff text={found.diff} /> : <p class="note">{t("settings.no_difference")}</p>)}</Loaded>
+      <Loaded of={diff}>{(found) => (found.diff ? <Diff label={t("settings.diff")} patch={found.diff} /> : <p class="note">{t("settings.no_difference")}</p>)}</Loaded>
     </Card>
   );
 }
@@ -175,7 +176,7 @@ function Rollback(props: { name: string; to: Version; onClose: () => void; onDon
   return (
     <Confirm title={t("settings.roll_back", { version })} act={t("settings.restore")} busy={act.running || !preview.data} problem={act.problem} onConfirm={() => void act.run()} onClose={props.onClose}>
       <p>{t("settings.roll_back_text", { version, name: props.name })}</p>
-      {preview.problem ? <ProblemNote problem={preview.problem} /> : preview.data?.diff ? <Diff text={preview.data.diff} /> : null}
+      {preview.problem ? <ProblemNote problem={preview.problem} /> : preview.data?.diff ? <Diff label={t("settings.diff")} patch={preview.data.diff} /> : null}
     </Confirm>
   );
 }

@@ -10,9 +10,10 @@ import { number } from "../../format";
 import { t, word } from "../../text";
 import { Button, Select, TextArea, TextField } from "../../ui/controls";
 import { Confirm, Dialog, useToast } from "../../ui/dialog";
+import { Diff } from "../../ui/diff";
 import { Badge, Card, Empty, Facts, Loaded, ProblemNote } from "../../ui/layout";
 import { Table } from "../../ui/table";
-import { Diff, ROOT } from "./parts";
+import { ROOT } from "./parts";
 
 type Server = Schemas["OutsideServer"];
 type Inspected = Schemas["InspectedTool"];
@@ -226,7 +227,7 @@ function OneTool(props: { server: Server; tool: Inspected; onDone: () => void })
       </div>
       {tool.description && <p>{tool.description}</p>}
       {tool.reason && <p class="settings-warning">{tool.reason}</p>}
-      {tool.diff && <Diff text={tool.diff} />}
+      {tool.diff && <Diff label={t("settings.diff")} patch={tool.diff} />}
       {tool.parameters && (
         <details>
           <summary>{t("settings.parameters")}</summary>

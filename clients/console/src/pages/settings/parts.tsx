@@ -38,16 +38,3 @@ export function Bar(props: { share: number; tone?: "warn" | "bad" | undefined })
     </span>
   );
 }
-
-/** A unified diff, each line marked by what became of it. */
-export function Diff(props: { text: string }) {
-  return (
-    <pre class="settings-diff" tabIndex={0} aria-label={t("settings.diff")}>
-      {props.text.split("\n").map((line, index) => (
-        <span key={index} class={line.startsWith("+") ? "added" : line.startsWith("-") ? "removed" : undefined}>
-          {`${line}\n`}
-        </span>
-      ))}
-    </pre>
-  );
-}
