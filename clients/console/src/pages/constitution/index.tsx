@@ -182,7 +182,7 @@ function Browse(props: { layer: Layer }) {
       title={t("shell.constitution")}
       lead={t("constitution.lead")}
       wide
-      actions={<LinkButton href={`${BASE}/graph?of=constitution`}>{t("constitution.draw")}</LinkButton>}
+      actions={<LinkButton href={`${BASE}/graph/constitution?all=1`}>{t("constitution.draw")}</LinkButton>}
     >
       <SearchField key={q} query={q} seek={(query) => route(query ? `${HOME}?q=${encodeURIComponent(query)}` : HOME)} />
       <Tabs label={t("constitution.layers")} tabs={LAYERS.map((layer) => ({ href: `${HOME}/${layer}`, label: named("layer", layer), count: count(layer) }))} />

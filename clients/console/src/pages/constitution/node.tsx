@@ -308,7 +308,7 @@ export function NodePage(props: { id: string }) {
         <Badge>{named("type", node.type)}</Badge>
         {node.status && <Badge tone={toneOf(node.status)}>{named("status", node.status)}</Badge>}
         {node.updatedAt && <span class="note">{t("constitution.version_of", { version: node.version ?? 1 })} <Time at={node.updatedAt} show={ago} /></span>}
-        <LinkButton kind="quiet" href={`${BASE}/graph?of=constitution&open=${encodeURIComponent(encodeURIComponent(node.id))}`} icon={<Waypoints aria-hidden="true" />}>
+        <LinkButton kind="quiet" href={`${BASE}/graph/constitution?open=${encodeURIComponent(encodeURIComponent(node.id))}`} icon={<Waypoints aria-hidden="true" />}>
           {t("constitution.in_graph")}
         </LinkButton>
       </div>
