@@ -211,9 +211,10 @@ export function Explore(props: { of: "twin" | "constitution"; source: Source }) 
   const selected = part.items.find((item) => item.key === sel);
   const marks = marksOf(part.items);
   const loading = whole.loading || around.loading || path.loading;
-  const problem = whole.problem ?? around.problem;
-  const layout = view ?? (props.of === "constitution" ? "layers" : "free");
-  const drawn = { items: part.items, edges: part.edges, groups: source.groups, selected: selected?.key, strong, relationName: source.relationName };
+  const problem = whole.problem ?? around.problem ?? (part.items.length ? undefined : (path.problem ?? start.problem));
+  // Columns need room for their titles.
+  const layout = view ?? (props.of === "constitution" && window.innerWidth > 900 ? "layers" : "free");
+  const drawn = { items: part.items, edges: part.edges, groups: source.groups, groupName: source.groupName, selected: selected?.key, strong, relationName: source.relationName };
   return (
     <div class="explorer">
       <Card class="seeker">
@@ -249,7 +250,7 @@ export function Explore(props: { of: "twin" | "constitution"; source: Source }) 
               <Button kind="quiet" onClick={() => change({ open: "", all: "", from: "", to: "", sel: "" })}>{t("graph.clear")}</Button>
             </div>
           </div>
-          <div class="stage">
+          <div class={layout === "layers" ? "stage broad" : "stage"}>
             <div class="stage-drawing">
               <Loaded of={canvas}>
                 {(GraphCanvas) => (

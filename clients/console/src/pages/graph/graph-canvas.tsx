@@ -27,6 +27,7 @@ export interface Drawn {
   items: Item[];
   edges: Edge[];
   groups: readonly string[];
+  groupName: (group: string) => string;
   layout: "free" | "layers";
   selected: string | undefined;
   /** Ids of relationships, and keys of nodes, that are drawn strongly: a path. */
@@ -36,10 +37,12 @@ export interface Drawn {
 
 /** Relationships up to which each is named and has its head drawn. */
 const FEW = 60;
-/** Distance of columns and of rows of the drawing by layers. */
-const ACROSS = 300;
+/** Distance of the rows of the drawing by layers; that of its columns follows from the canvas. */
 const DOWN = 42;
-const LETTERS = 34;
+/** Nodes whose titles come before all others. */
+const HUBS = 16;
+/** Pixels of the longest line of a title. */
+const LINE = 210;
 
 /** A path of the shape of a kind of node: circle, square, diamond or triangle. */
 function trace(path: Path2D | CanvasRenderingContext2D, shape: number, x: number, y: number, size: number): void {
@@ -56,8 +59,11 @@ function trace(path: Path2D | CanvasRenderingContext2D, shape: number, x: number
   }
 }
 
-/** A column for each layer that holds something, its nodes ordered by the mean place of what they are joined to. */
-function byLayers(drawn: Drawn): Map<string, Place> {
+/** A column for each layer that holds something, its nodes ordered by the mean place of what they are joined to.
+ *
+ * @param shape width of the canvas by its height, which the whole has then too.
+ */
+function byLayers(drawn: Drawn, shape: number): Map<string, Place> {
   const near = new Map<string, string[]>();
   for (const { from, to } of drawn.edges) {
     near.set(from, [...(near.get(from) ?? []), to]);
@@ -79,13 +85,15 @@ function byLayers(drawn: Drawn): Map<string, Place> {
       settle(column);
     }
   }
-  return new Map(columns.flatMap((column, across) => column.map((key, down): [string, Place] => [key, { x: across * ACROSS, y: (down - column.length / 2) * DOWN }])));
+  const tallest = Math.max(8, ...columns.map((column) => column.length)) * DOWN;
+  const across = (tallest * shape) / Math.max(1, columns.length);
+  return new Map(columns.flatMap((column, at) => column.map((key, down): [string, Place] => [key, { x: at * across, y: ((down + 0.5) * tallest) / column.length }])));
 }
 
 /** What draws on one canvas, from its first frame until it is closed. */
 class Drawing {
   private context: CanvasRenderingContext2D;
-  private drawn: Drawn = { items: [], edges: [], groups: [], layout: "free", selected: undefined, strong: new Set(), relationName: (type) => type };
+  private drawn: Drawn = { items: [], edges: [], groups: [], layout: "free", groupName: (group) => group, selected: undefined, strong: new Set(), relationName: (type) => type };
   private places = new Map<string, Place>();
   private degrees = new Map<string, number>();
   private marks = new Map<string, number>();
@@ -117,7 +125,8 @@ class Drawing {
     this.left = 0;
     this.fits = true;
     if (layout === "layers") {
-      this.places = byLayers(this.drawn);
+      this.graph = undefined;
+      this.places = byLayers(this.drawn, this.canvas.clientWidth / Math.max(1, this.canvas.clientHeight));
       return;
     }
     const graph = new Graph({ multi: true, allowSelfLoops: true });
@@ -163,8 +172,9 @@ class Drawing {
   }
 
   private size(key: string): number {
-    const grown = this.drawn.items.length > 500 ? Math.max(0.35, Math.min(1, this.view.zoom)) : 1;
-    return Math.max(1.5, this.radius(key) * grown);
+    const many = this.drawn.items.length;
+    const share = many > 1_500 ? 0.35 : many > 150 ? 0.6 : 1;
+    return this.radius(key) * Math.min(1, share * Math.max(1, Math.sqrt(this.view.zoom)));
   }
 
   fit(): void {
@@ -235,8 +245,9 @@ class Drawing {
       top = Math.min(top, y);
       bottom = Math.max(bottom, y);
     }
-    const aside = places.length > 500 ? 20 : Math.min(200, width / 4);
-    const zoom = Math.min(2, (width - 60 - aside) / Math.max(1, right - left), (height - 70) / Math.max(1, bottom - top));
+    const layers = this.drawn.layout === "layers";
+    const aside = layers ? width / (new Set(places.map((place) => place.x)).size + 1) : places.length > 500 ? 20 : Math.min(200, width / 4);
+    const zoom = Math.min(2, (width - 60 - aside) / Math.max(1, right - left), (height - (layers ? 90 : 70)) / Math.max(1, bottom - top));
     return { zoom, x: (width - aside + 20) / 2 - ((left + right) / 2) * zoom, y: height / 2 - ((top + bottom) / 2) * zoom };
   }
 
@@ -276,13 +287,18 @@ class Drawing {
       const [from, to] = [at.get(edge.from), at.get(edge.to)];
       if (!from || !to) continue;
       const path = drawn.strong.has(edge.id) ? strong : touches(edge) ? marked : plain;
+      // Within a column a line would run through what stands between.
+      const bend = drawn.layout === "layers" && Math.abs(from.x - to.x) < 1 ? { x: from.x - 36, y: (from.y + to.y) / 2 } : undefined;
       path.moveTo(from.x, from.y);
-      path.lineTo(to.x, to.y);
-      if (few || path !== plain) this.head(path, from, to, this.size(edge.to));
+      if (bend) path.quadraticCurveTo(bend.x, bend.y, to.x, to.y);
+      else path.lineTo(to.x, to.y);
+      if (few || path !== plain) this.head(path, bend ?? from, to, this.size(edge.to));
     }
     context.lineWidth = 1;
-    context.strokeStyle = this.colour(few ? "line-strong" : "line");
+    context.globalAlpha = few ? 1 : drawn.edges.length > 2_000 ? 0.3 : 0.5;
+    context.strokeStyle = this.colour("line-strong");
     context.stroke(plain);
+    context.globalAlpha = 1;
     context.lineWidth = 1.6;
     context.strokeStyle = this.colour("ink-soft");
     context.stroke(marked);
@@ -336,39 +352,54 @@ class Drawing {
   /** Titles, those of the most joined nodes first, each where nothing else stands; then names of relationships. */
   private labels(at: Map<string, Place>, width: number, height: number): void {
     const { context, drawn } = this;
+    const layers = drawn.layout === "layers";
     const taken: [number, number, number, number][] = [];
-    const free = (x: number, y: number, wide: number, high: number) => x > 0 && y > 0 && x + wide < width && y + high < height && !taken.some(([left, top, right, bottom]) => x < right && x + wide > left && y < bottom && y + high > top);
+    const nodes: typeof taken = [];
+    const hits = (boxes: typeof taken, x: number, y: number, wide: number, high: number) => boxes.some(([left, top, right, bottom]) => x < right && x + wide > left && y < bottom && y + high > top);
+    const free = (x: number, y: number, wide: number, high: number, over = false) => x > 0 && y > 0 && x + wide < width && y + high < height && !hits(taken, x, y, wide, high) && (over || !hits(nodes, x, y, wide, high));
     const seen = drawn.items.filter(({ key }) => {
       const place = at.get(key);
       return place && place.x > 0 && place.y > 0 && place.x < width && place.y < height;
     });
-    const first = (key: string) => (key === drawn.selected ? 1e9 : drawn.strong.has(key) ? 1e6 : (this.degrees.get(key) ?? 0));
-    const ordered = [...seen].sort((one, other) => first(other.key) - first(one.key)).slice(0, 400);
-    if (seen.length <= 400) for (const { key } of seen) {
+    for (const { key } of seen.slice(0, 1_000)) {
       const [place, size] = [at.get(key) as Place, this.size(key)];
-      taken.push([place.x - size, place.y - size, place.x + size, place.y + size]);
+      nodes.push([place.x - size, place.y - size, place.x + size, place.y + size]);
     }
     const font = getComputedStyle(this.canvas).fontFamily;
     context.textBaseline = "middle";
     context.lineJoin = "round";
     context.strokeStyle = this.colour("surface");
-    let drawnLabels = 0;
-    for (const item of ordered) {
-      if (drawnLabels > 120) break;
+    const columns = [...new Set(seen.map(({ key }) => at.get(key)?.x ?? 0))].sort((one, other) => one - other);
+    const room = layers && columns.length > 1 ? Math.min(LINE, (columns[1] ?? 0) - (columns[0] ?? 0) - 34) : LINE;
+    if (layers) {
+      context.font = `600 12px ${font}`;
+      for (const x of columns) {
+        const group = seen.find(({ key }) => at.get(key)?.x === x)?.group ?? "";
+        this.write(group && drawn.groupName(group), x - 6, 16, "ink-soft");
+        taken.push([x - 6, 6, x + 90, 26]);
+      }
+    }
+    const first = (key: string) => (key === drawn.selected ? 1e9 : drawn.strong.has(key) ? 1e6 : (this.degrees.get(key) ?? 0));
+    const most = Math.min(seen.length, seen.length > 150 ? Math.round((width * height) / 12_000) : 150);
+    let left = most;
+    for (const item of [...seen].sort((one, other) => first(other.key) - first(one.key)).slice(0, 4 * most)) {
+      if (!left) break;
       const place = at.get(item.key) as Place;
       const bold = item.key === drawn.selected || drawn.strong.has(item.key);
       context.font = `${bold ? 650 : 450} 12px ${font}`;
-      const text = item.title.length > LETTERS ? `${item.title.slice(0, LETTERS - 1)}…` : item.title;
-      const [wide, off] = [context.measureText(text).width, this.size(item.key) + 4];
-      const spots: [number, number][] = [[place.x + off, place.y - 8], [place.x - off - wide, place.y - 8], [place.x - wide / 2, place.y + off], [place.x - wide / 2, place.y - off - 16]];
-      const spot = spots.find(([x, y]) => free(x, y, wide, 16)) ?? (bold ? spots[0] : undefined);
+      const lines = this.lines(item.title, room, layers ? 2 : 1);
+      const [wide, high, off] = [Math.max(...lines.map((line) => context.measureText(line).width)), 15 * lines.length, this.size(item.key) + 4];
+      const beside: [number, number] = [place.x + off, place.y - high / 2];
+      const spots: [number, number][] = layers ? [beside] : [beside, [place.x - off - wide, place.y - high / 2], [place.x - wide / 2, place.y + off], [place.x - wide / 2, place.y - off - high]];
+      // The most joined ones are named over their neighbours rather than not at all.
+      const spot = spots.find(([x, y]) => free(x, y, wide, high)) ?? (most - left < HUBS ? spots.find(([x, y]) => free(x, y, wide, high, true)) : undefined) ?? (bold ? beside : undefined);
       if (!spot) continue;
-      taken.push([spot[0], spot[1], spot[0] + wide, spot[1] + 16]);
-      this.write(text, spot[0], spot[1] + 8, "ink");
-      drawnLabels++;
+      taken.push([spot[0], spot[1], spot[0] + wide, spot[1] + high]);
+      lines.forEach((line, row) => this.write(line, spot[0], spot[1] + 8 + 15 * row, "ink"));
+      left--;
     }
     context.font = `450 11px ${font}`;
-    const named = drawn.edges.filter((edge) => drawn.edges.length <= FEW || edge.from === drawn.selected || edge.to === drawn.selected || drawn.strong.has(edge.id)).slice(0, FEW);
+    const named = drawn.edges.filter((edge) => (!layers && drawn.edges.length <= FEW) || edge.from === drawn.selected || edge.to === drawn.selected || drawn.strong.has(edge.id)).slice(0, FEW);
     for (const edge of named) {
       const [from, to] = [at.get(edge.from), at.get(edge.to)];
       if (!from || !to) continue;
@@ -382,6 +413,24 @@ class Drawing {
         break;
       }
     }
+  }
+
+  /** A title in lines that fit; what does not is cut. */
+  private lines(title: string, room: number, most: number): string[] {
+    const fits = (text: string) => this.context.measureText(text).width <= room;
+    const lines = [""];
+    for (const word of title.slice(0, 120).split(" ")) {
+      const last = lines.at(-1) ?? "";
+      const longer = last ? `${last} ${word}` : word;
+      if (!last || fits(longer) || lines.length === most) lines[lines.length - 1] = longer;
+      else lines.push(word);
+    }
+    return lines.map((line) => {
+      if (fits(line)) return line;
+      let cut = line;
+      while (cut.length > 1 && !fits(`${cut}…`)) cut = cut.slice(0, -1);
+      return `${cut.trimEnd()}…`;
+    });
   }
 
   private write(text: string, x: number, y: number, colour: string): void {
