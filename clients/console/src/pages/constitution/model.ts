@@ -80,7 +80,7 @@ export function addressOf(id: string): string {
   return `${HOME}/nodes/${encodeURIComponent(id)}`;
 }
 
-/** What people call a name of the registry; `prefix` is `type`, `layer`, `rel`, `status` or `field`. */
+/** What people call a name of the registry; `prefix` is `type`, `layer`, `relationship`, `status` or `field`. */
 export function named(prefix: string, name: string): string {
   const key = `${prefix}_${name}`;
   const found = word("constitution", key);

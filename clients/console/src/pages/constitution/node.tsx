@@ -120,7 +120,7 @@ function Join(props: { node: Node; inventory: Inventory; close: () => void; done
         <Select
           label={t("constitution.relationship")}
           value={type}
-          options={fits.map((each) => ({ value: each.type, label: named("rel", each.type) }))}
+          options={fits.map((each) => ({ value: each.type, label: named("relationship", each.type) }))}
           onChange={(event) => setChosen(event.currentTarget.value)}
         />
       )}
@@ -171,7 +171,7 @@ function Neighbours(props: { node: Node; around: Subgraph; writes: boolean; chan
       )}
       {[...groups].sort(([one], [other]) => other.localeCompare(one)).map(([key, links]) => (
         <section key={key} class="relation">
-          <h3>{links[0]?.out ? named("rel", links[0].link.type) : t("constitution.backwards", { relationship: named("rel", links[0]?.link.type ?? "") })}</h3>
+          <h3>{links[0]?.out ? named("relationship", links[0].link.type) : t("constitution.backwards", { relationship: named("relationship", links[0]?.link.type ?? "") })}</h3>
           <ul>
             {links.map(({ link, other }) => (
               <li key={link.id}>

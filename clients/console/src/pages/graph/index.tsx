@@ -6,10 +6,9 @@ import { useLocation } from "preact-iso";
 import { useRead } from "../../api/use";
 import { t } from "../../text";
 import { Loaded, Page, Tabs } from "../../ui/layout";
-import { readInventory } from "../constitution/model";
 import { Explore } from "./explore";
 import { Gaps } from "./gaps";
-import { constitution, HOME, readVocabulary, twin, type Vocabulary } from "./model";
+import { constitution, HOME, readTypes, readVocabulary, twin, type Vocabulary } from "./model";
 import { TwinNode } from "./node";
 
 function TwinExplorer(props: { vocabulary: Vocabulary }) {
@@ -17,10 +16,14 @@ function TwinExplorer(props: { vocabulary: Vocabulary }) {
   return <Explore of="twin" source={source} />;
 }
 
+function ConstitutionOf(props: { types: string[] }) {
+  const source = useMemo(() => constitution(props.types), [props.types]);
+  return <Explore of="constitution" source={source} />;
+}
+
 function ConstitutionExplorer() {
-  const inventory = useRead(readInventory, []);
-  const source = useMemo(() => constitution((inventory.data?.types ?? []).filter((type) => type.count).map((type) => type.type)), [inventory.data]);
-  return <Loaded of={inventory}>{() => <Explore of="constitution" source={source} />}</Loaded>;
+  const types = useRead(readTypes, []);
+  return <Loaded of={types}>{(found) => <ConstitutionOf types={found} />}</Loaded>;
 }
 
 export default function Graph() {

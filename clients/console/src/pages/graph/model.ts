@@ -2,8 +2,7 @@
 
 import { callTool } from "../../api/client";
 import { BASE } from "../../pages";
-import { language, t } from "../../text";
-import { addressOf, LAYERS, named, type Node, type Relationship, search, type Subgraph } from "../constitution/model";
+import { language, t, word } from "../../text";
 
 export const HOME = `${BASE}/graph`;
 /** Nodes of one drawing at most. */
@@ -60,6 +59,41 @@ export function joined(parts: Part[]): Part {
   return { items: [...items.values()], edges: inside, cut: parts.some((part) => part.cut) };
 }
 
+const LAYERS = ["foundation", "vision", "strategy", "tactics", "execution", "track", "mind"];
+
+interface Node {
+  id: string;
+  type: string;
+  layer: string;
+  title: string;
+}
+
+interface Relationship {
+  id: string;
+  type: string;
+  fromId: string;
+  toId: string;
+}
+
+interface Subgraph {
+  nodes: Node[];
+  relationships: Relationship[];
+  truncated: boolean;
+}
+
+/** The words of the constitution's catalogue for a name of its registry. */
+function named(kind: string, name: string): string {
+  const key = `${kind}_${name}`;
+  const found = word("constitution", key);
+  return found === key.replaceAll("_", " ") ? name.replaceAll("_", " ").toLowerCase() : found;
+}
+
+/** The types of the constitution of which there are nodes. */
+export async function readTypes(signal: AbortSignal): Promise<string[]> {
+  const { types } = await callTool<{ types: { type: string; count: number }[] }>("schema.inventory.v1", {}, signal);
+  return types.filter((type) => type.count).map((type) => type.type);
+}
+
 const item = (node: Node): Item => ({ key: node.id, type: node.type, title: node.title, group: node.layer });
 const edge = (link: Relationship): Edge => ({ id: link.id, type: link.type, from: link.fromId, to: link.toId });
 
@@ -70,9 +104,13 @@ export function constitution(types: string[]): Source {
     years: [],
     typeName: (type) => named("type", type),
     groupName: (group) => named("layer", group),
-    relationName: (type) => named("rel", type),
-    address: addressOf,
-    find: async (text, type, _, signal) => (await search(text, signal)).map(item).filter((each) => !type || each.type === type),
+    relationName: (type) => named("relationship", type),
+    address: (id) => `${BASE}/constitution/nodes/${encodeURIComponent(id)}`,
+    find: async (query, type, _, signal) => {
+      const given = { query, topK: 25, minSimilarity: 0.2, ...(type ? { types: [type] } : {}) };
+      const { results } = await callTool<{ results: { node: Node }[] }>("semantic.search.v1", given, signal);
+      return results.map((hit) => item(hit.node));
+    },
     around: async (key, signal) => {
       const found = await callTool<Subgraph>("discuss_subgraph_nodes", { ids: [key], depth: 1, limit: 200 }, signal);
       return { items: found.nodes.map(item), edges: found.relationships.map(edge), cut: found.truncated };

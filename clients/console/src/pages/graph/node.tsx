@@ -132,7 +132,7 @@ function Links(props: { vocabulary: Vocabulary; reference: Reference }) {
           return groups.size ? (
             <>
               {[...groups].map(([name, some]) => (
-                <section key={name} class="relation">
+                <section key={name} class="linked">
                   <h3>{name}</h3>
                   <ul>
                     {some.slice(0, 50).map((link) => (
