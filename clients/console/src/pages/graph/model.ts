@@ -206,8 +206,9 @@ export function twinAddress(key: string): string {
   return `${HOME}/${encodeURIComponent(type)}/${encodeURIComponent(id)}/${year}`;
 }
 
-export function readLinks(keys: string[], signal: AbortSignal): Promise<{ links: Link[]; truncated: boolean }> {
-  return callTool("twin_links", { keys, limit: LINKS }, signal);
+/** @param forward only relationships that lead from the nodes. */
+export function readLinks(keys: string[], signal: AbortSignal, forward?: true): Promise<{ links: Link[]; truncated: boolean }> {
+  return callTool("twin_links", { keys, limit: LINKS, ...(forward ? { forward } : {}) }, signal);
 }
 
 function partOf(links: Link[], cut: boolean): Part {
@@ -311,7 +312,7 @@ export function twin(vocabulary: Vocabulary): Source {
       }
       const parts: Part[] = [{ items, edges: [], cut }];
       for (let start = 0; start < items.length; start += PAGE) {
-        const found = await readLinks(items.slice(start, start + PAGE).map((each) => each.key), signal);
+        const found = await readLinks(items.slice(start, start + PAGE).map((each) => each.key), signal, true);
         parts.push({ ...partOf(found.links, found.truncated), items: [] });
       }
       return joined(parts);
