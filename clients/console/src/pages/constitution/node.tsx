@@ -197,36 +197,52 @@ interface Version {
   changed: Record<string, [unknown, unknown]>;
 }
 
-function Evolution(props: { node: Node }) {
+function Versions(props: { node: Node }) {
   const { id, version } = props.node;
   const told = useRead((signal) => callTool<{ versions: Version[] }>("node.evolution.v1", { id }, signal), [id, version]);
+  if (told.problem?.status === 404) return <p class="note">{t("constitution.no_versions")}</p>;
   return (
-    <Card title={t("constitution.evolution")}>
-      <Loaded of={told} lines={2}>
-        {({ versions }) => (
-          <ol class="versions">
-            {[...versions].reverse().slice(0, VERSIONS).map((each) => (
-              <li key={each.version}>
-                <details>
-                  <summary>
-                    {t("constitution.version_by", { version: each.version, actor: each.actor })} <Time at={each.at} show={ago} />
-                  </summary>
-                  <dl class="changes">
-                    {Object.entries(each.changed).map(([field, [before, after]]) => (
-                      <div key={field}>
-                        <dt>{named("field", field)}</dt>
-                        <dd>
-                          {before !== null && <del>{shown(before)}</del>} <ins>{shown(after)}</ins>
-                        </dd>
-                      </div>
-                    ))}
-                  </dl>
-                </details>
-              </li>
-            ))}
-          </ol>
-        )}
-      </Loaded>
+    <Loaded of={told} lines={2}>
+      {({ versions }) => (
+        <ol class="versions">
+          {[...versions].reverse().slice(0, VERSIONS).map((each) => (
+            <li key={each.version}>
+              <details>
+                <summary>
+                  {t("constitution.version_by", { version: each.version, actor: each.actor })} <Time at={each.at} show={ago} />
+                </summary>
+                <dl class="changes">
+                  {Object.entries(each.changed).map(([field, [before, after]]) => (
+                    <div key={field}>
+                      <dt>{named("field", field)}</dt>
+                      <dd>
+                        {before !== null && <del>{shown(before)}</del>} <ins>{shown(after)}</ins>
+                      </dd>
+                    </div>
+                  ))}
+                </dl>
+              </details>
+            </li>
+          ))}
+        </ol>
+      )}
+    </Loaded>
+  );
+}
+
+/** How the node changed, read when it is asked for: not everybody who may read a node may read its versions. */
+function Evolution(props: { node: Node }) {
+  const [open, setOpen] = useState(false);
+  return (
+    <Card
+      title={t("constitution.evolution")}
+      actions={
+        <Button aria-expanded={open} onClick={() => setOpen(!open)}>
+          {t(open ? "constitution.hide_versions" : "constitution.show_versions")}
+        </Button>
+      }
+    >
+      {open && <Versions node={props.node} />}
     </Card>
   );
 }
