@@ -172,6 +172,12 @@ async def test_what_is_missing_in_a_year_is_a_table(here: House, page: Page) -> 
     assert await page.complaints() == []
 
 
+async def test_a_survey_counts_projects_by_year(here: House, page: Page) -> None:
+    await visit(page, here.url, "/graph/survey?type=EntityProject")
+    assert await texts(page, "tbody tr", 3) == [f"{SMALL - 1}1 0", f"{SMALL}1 0", f"{HOSTILE}{len(PAYLOADS)} 0"]
+    assert await page.complaints() == []
+
+
 async def test_every_page_is_usable_at_each_width_and_in_each_theme(here: House, page: Page) -> None:
     project = key("EntityProject", "tunnel")
     paths = (
@@ -179,6 +185,7 @@ async def test_every_page_is_usable_at_each_width_and_in_each_theme(here: House,
         "/graph/constitution?all=1",
         f"/graph/EntityProject/tunnel/{SMALL}",
         f"/graph/gaps?year={SMALL}",
+        "/graph/survey",
     )
     assert await faults(page, here.url, *paths) == []
 
@@ -212,6 +219,5 @@ async def test_5000_nodes_are_panned_at_30_frames_a_second(here: House, page: Pa
         };
         requestAnimationFrame(pan)"""
     )
-    print(f"{frames:.1f} frames a second")
     assert frames >= FEWEST
     assert await page.complaints() == []

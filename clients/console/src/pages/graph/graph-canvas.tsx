@@ -247,7 +247,7 @@ class Drawing {
     }
     const layers = this.drawn.layout === "layers";
     const aside = layers ? width / (new Set(places.map((place) => place.x)).size + 1) : places.length > 500 ? 20 : Math.min(200, width / 4);
-    const zoom = Math.min(2, (width - 60 - aside) / Math.max(1, right - left), (height - (layers ? 90 : 70)) / Math.max(1, bottom - top));
+    const zoom = Math.min(places.length < 20 ? 5 : 2, (width - 60 - aside) / Math.max(1, right - left), (height - (layers ? 90 : 70)) / Math.max(1, bottom - top));
     return { zoom, x: (width - aside + 20) / 2 - ((left + right) / 2) * zoom, y: height / 2 - ((top + bottom) / 2) * zoom };
   }
 

@@ -10,6 +10,7 @@ import { Explore } from "./explore";
 import { Gaps } from "./gaps";
 import { constitution, HOME, readTypes, readVocabulary, twin, type Vocabulary } from "./model";
 import { TwinNode } from "./node";
+import { Survey } from "./survey";
 
 function TwinExplorer(props: { vocabulary: Vocabulary }) {
   const source = useMemo(() => twin(props.vocabulary), [props.vocabulary]);
@@ -41,13 +42,14 @@ export default function Graph() {
         tabs={[
           { href: HOME, label: t("graph.twin") },
           { href: `${HOME}/constitution`, label: t("shell.constitution") },
+          { href: `${HOME}/survey`, label: t("graph.survey") },
           { href: `${HOME}/gaps`, label: t("graph.gaps") },
         ]}
       />
       {ofConstitution ? (
         <ConstitutionExplorer />
       ) : (
-        <Loaded of={vocabulary}>{(found) => (part === "gaps" ? <Gaps vocabulary={found} /> : <TwinExplorer vocabulary={found} />)}</Loaded>
+        <Loaded of={vocabulary}>{(found) => (part === "gaps" ? <Gaps vocabulary={found} /> : part === "survey" ? <Survey vocabulary={found} /> : <TwinExplorer vocabulary={found} />)}</Loaded>
       )}
     </Page>
   );
