@@ -23,6 +23,18 @@ interface View extends Place {
   zoom: number;
 }
 
+/** Lines and shapes at a zoom, as far from the middle as they are. */
+interface Scene {
+  drawn: Drawn;
+  places: Map<string, Place>;
+  zoom: number;
+  at: Map<string, Place>;
+  plain: Path2D;
+  marked: Path2D;
+  strong: Path2D;
+  nodes: Map<number, Path2D>;
+}
+
 export interface Drawn {
   items: Item[];
   edges: Edge[];
@@ -105,6 +117,7 @@ class Drawing {
   private graph: Graph | undefined;
   private left = 0;
   private colours: Record<string, string> = {};
+  private scene: Scene | undefined;
 
   constructor(private canvas: HTMLCanvasElement) {
     this.context = canvas.getContext("2d") as CanvasRenderingContext2D;
@@ -263,12 +276,16 @@ class Drawing {
     if (this.fits) this.view = this.fitted(width, height);
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.clearRect(0, 0, width, height);
-    const at = new Map<string, Place>();
-    for (const [key, { x, y }] of this.places) at.set(key, { x: x * this.view.zoom + this.view.x, y: y * this.view.zoom + this.view.y });
-    this.edges(at);
-    this.nodes(at, width, height);
+    const scene = this.prepared();
+    context.translate(this.view.x, this.view.y);
+    this.edges(scene);
+    this.nodes(scene);
+    context.translate(-this.view.x, -this.view.y);
     const moving = performance.now() - this.moved < 200;
-    if (!(moving && this.places.size > 300) && this.left <= 0) this.labels(at, width, height);
+    if (!(moving && this.places.size > 300) && this.left <= 0) {
+      const at = new Map([...scene.at].map(([key, { x, y }]) => [key, { x: x + this.view.x, y: y + this.view.y }]));
+      this.labels(at, width, height);
+    }
     this.frames++;
     canvas.dataset.frames = String(this.frames);
     canvas.dataset.settled = String(this.left <= 0);
@@ -276,35 +293,53 @@ class Drawing {
     else if (moving) window.setTimeout(() => this.frame >= 0 && this.ask(), 220);
   }
 
-  private edges(at: Map<string, Place>): void {
-    const { context, drawn } = this;
+  /** What is drawn at this zoom, wherever it is panned to: made anew only where something else has changed. */
+  private prepared(): Scene {
+    const { drawn, places } = this;
+    const known = this.scene;
+    if (known && known.drawn === drawn && known.places === places && known.zoom === this.view.zoom) return known;
+    const at = new Map([...places].map(([key, { x, y }]) => [key, { x: x * this.view.zoom, y: y * this.view.zoom }]));
+    const scene: Scene = { drawn, places, zoom: this.view.zoom, at, plain: new Path2D(), marked: new Path2D(), strong: new Path2D(), nodes: new Map() };
     const few = drawn.edges.length <= FEW;
-    const touches = (edge: Edge) => edge.from === drawn.selected || edge.to === drawn.selected;
-    const plain = new Path2D();
-    const marked = new Path2D();
-    const strong = new Path2D();
     for (const edge of drawn.edges) {
       const [from, to] = [at.get(edge.from), at.get(edge.to)];
       if (!from || !to) continue;
-      const path = drawn.strong.has(edge.id) ? strong : touches(edge) ? marked : plain;
+      const touches = edge.from === drawn.selected || edge.to === drawn.selected;
+      const path = drawn.strong.has(edge.id) ? scene.strong : touches ? scene.marked : scene.plain;
       // Within a column a line would run through what stands between.
       const bend = drawn.layout === "layers" && Math.abs(from.x - to.x) < 1 ? { x: from.x - 36, y: (from.y + to.y) / 2 } : undefined;
       path.moveTo(from.x, from.y);
       if (bend) path.quadraticCurveTo(bend.x, bend.y, to.x, to.y);
       else path.lineTo(to.x, to.y);
-      if (few || path !== plain) this.head(path, bend ?? from, to, this.size(edge.to));
+      if (few || path !== scene.plain) this.head(path, bend ?? from, to, this.size(edge.to));
     }
+    for (const item of drawn.items) {
+      const place = at.get(item.key);
+      if (!place) continue;
+      const mark = this.marks.get(item.type) ?? 0;
+      let path = scene.nodes.get(mark);
+      if (!path) scene.nodes.set(mark, (path = new Path2D()));
+      const size = this.size(item.key);
+      if (size < 3) path.rect(place.x - size, place.y - size, 2 * size, 2 * size);
+      else trace(path, shapeOf(mark), place.x, place.y, size);
+    }
+    return (this.scene = scene);
+  }
+
+  private edges(scene: Scene): void {
+    const { context } = this;
+    const count = scene.drawn.edges.length;
     context.lineWidth = 1;
-    context.globalAlpha = few ? 1 : drawn.edges.length > 2_000 ? 0.3 : 0.5;
+    context.globalAlpha = count <= FEW ? 1 : count > 2_000 ? 0.3 : 0.5;
     context.strokeStyle = this.colour("line-strong");
-    context.stroke(plain);
+    context.stroke(scene.plain);
     context.globalAlpha = 1;
     context.lineWidth = 1.6;
     context.strokeStyle = this.colour("ink-soft");
-    context.stroke(marked);
+    context.stroke(scene.marked);
     context.lineWidth = 3;
     context.strokeStyle = this.colour("accent");
-    context.stroke(strong);
+    context.stroke(scene.strong);
   }
 
   private head(path: Path2D, from: Place, to: Place, size: number): void {
@@ -316,20 +351,9 @@ class Drawing {
     }
   }
 
-  private nodes(at: Map<string, Place>, width: number, height: number): void {
+  private nodes(scene: Scene): void {
     const { context, drawn } = this;
-    const paths = new Map<number, Path2D>();
-    for (const item of drawn.items) {
-      const place = at.get(item.key);
-      if (!place || place.x < -20 || place.y < -20 || place.x > width + 20 || place.y > height + 20) continue;
-      const mark = this.marks.get(item.type) ?? 0;
-      let path = paths.get(mark);
-      if (!path) paths.set(mark, (path = new Path2D()));
-      const size = this.size(item.key);
-      if (size < 3) path.rect(place.x - size, place.y - size, 2 * size, 2 * size);
-      else trace(path, shapeOf(mark), place.x, place.y, size);
-    }
-    for (const [mark, path] of paths) {
+    for (const [mark, path] of scene.nodes) {
       context.fillStyle = this.colour(colourOf(mark));
       context.fill(path);
       if (drawn.items.length <= 500) {
@@ -340,7 +364,7 @@ class Drawing {
     }
     context.lineWidth = 2.5;
     for (const key of [...drawn.strong, drawn.selected ?? ""]) {
-      const place = at.get(key);
+      const place = scene.at.get(key);
       if (!place) continue;
       context.strokeStyle = this.colour(key === drawn.selected ? "ink" : "accent");
       context.beginPath();
