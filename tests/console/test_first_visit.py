@@ -1,0 +1,61 @@
+"""A first visit on a whole stack with a sample: an answer in one press, how soon a page can be used, and pictures of all."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.console.house import House, house
+from tests.console.keeping import faults
+from tests.console.pages import signed_in, themed, visit
+from tests.support.browser import Page
+from tests.support.operations import phronesis
+
+pytestmark = [pytest.mark.verify, pytest.mark.timeout(900)]
+AREAS = ("", "/chat", "/memory", "/graph", "/constitution", "/work", "/traces", "/instructions", "/settings")
+
+
+@pytest.fixture(scope="module")
+async def here(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[House]:
+    folder = tmp_path_factory.mktemp("first") / "data"
+    async with house(folder) as opened:
+        code, _, errors = await phronesis("load", "portfolio", data=folder)
+        assert code == 0, errors
+        yield opened
+
+
+@pytest.fixture
+async def owner(here: House, tmp_path: Path) -> AsyncIterator[Page]:
+    """A window of the one who started the stack."""
+    async with signed_in(tmp_path / "profile", here.url, here.people.owner.key) as page:
+        yield page
+
+
+async def test_one_press_on_the_first_page_leads_to_an_answer(here: House, owner: Page) -> None:
+    await visit(owner, here.url, "")
+    asked = await owner.text(".examples a")
+    await owner.run("document.querySelector('.examples a').click()")
+    await owner.until(lambda driver: driver.find_elements("css selector", "article.theirs[data-status=completed]"))
+    assert await owner.text(".message.mine .said") == asked
+    assert any(letter.isdigit() for letter in await owner.text("article.theirs .prose"))
+    await owner.picture("chat.png")
+    assert await owner.complaints() == []
+
+
+async def test_the_first_page_can_be_used_within_a_second(here: House, owner: Page) -> None:
+    await visit(owner, here.url, "")  # the files are kept from now on, as they are for whoever comes back
+    took = await owner.run("return performance.getEntriesByType('navigation')[0].domInteractive")
+    shown = await owner.run("return performance.getEntriesByName('first-contentful-paint')[0].startTime")
+    assert max(took, shown) < 1000 * 3  # three times as long where others run beside the test
+
+
+async def test_every_area_has_a_page_without_faults(here: House, owner: Page) -> None:
+    for area in AREAS:
+        await visit(owner, here.url, area)
+        await owner.picture(f"{area.strip('/') or 'home'}.png")
+        await themed(owner, "dark")
+        await owner.picture(f"{area.strip('/') or 'home'}-dark.png")
+        await themed(owner, "light")
+    assert await faults(owner, here.url, "", "/chat") == []
