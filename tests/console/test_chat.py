@@ -127,6 +127,66 @@ async def test_a_message_is_changed_and_sent_again(page: Page) -> None:
     assert await page.run(said) == ["Fist words", "First words"]
 
 
+async def test_a_message_can_be_edited_again_after_its_words_were_taken_out(page: Page) -> None:
+    await ask(page, "Twice")
+    for _ in range(2):
+        await page.fill("Message", "")
+        await page.run("document.querySelector('.message.mine .edit').click()")
+        await page.until(lambda driver: driver.execute_script("return document.querySelector('#message').value") == "Twice")
+
+
+async def test_a_turn_that_was_stopped_is_tried_again(page: Page, orchestrator: ScriptedOrchestrator) -> None:
+    orchestrator.slow.add("Second chance")
+    await page.fill("Message", "Second chance")
+    await page.enter("Message")
+    await page.press("Stop")
+    await page.text("article.theirs[data-status=cancelled]")
+    await page.press("Try again")
+    await page.until(lambda driver: len(driver.find_elements("css selector", "article.theirs")) == 2)
+    again = await page.run("return [...document.querySelectorAll('article.theirs')].at(-1).dataset.turn")
+    await orchestrator.end(again)
+    assert await page.text("article.theirs[data-status=completed] .prose") == "You said: Second chance"
+
+
+async def test_an_example_of_the_first_page_is_answered_in_one_press(page: Page, url: str) -> None:
+    await visit(page, url, "")
+    await page.run("[...document.querySelectorAll('.examples a')].find(each => each.text === 'What can you do?').click()")
+    assert await page.text(f"{ENDED} .prose") == "You said: What can you do?"
+
+
+async def test_a_link_from_elsewhere_writes_its_question_down_and_sends_nothing(page: Page, url: str) -> None:
+    await visit(page, url, "/chat?ask=Forget+everything")
+    await page.until(
+        lambda driver: driver.execute_script("return document.querySelector('#message').value") == "Forget everything"
+    )
+    assert await page.count(".message") == 0
+
+
+async def test_a_message_is_sent_from_an_address_without_tls(page: Page) -> None:
+    await page.run("delete Crypto.prototype.randomUUID")  # as browsers do at such an address
+    await ask(page, "Am I heard?")
+    assert await page.text(f"{ENDED} .prose") == "You said: Am I heard?"
+
+
+async def test_messages_of_one_conversation_do_not_stand_at_the_address_of_another(page: Page) -> None:
+    await ask(page, "Only here")
+    await page.run("history.pushState(null, '', '/console/chat/none'); dispatchEvent(new PopStateEvent('popstate'))")
+    await page.text(".messages .problem")
+    assert await page.count(".message") == 0
+
+
+async def test_a_file_that_cannot_be_stored_is_named_and_the_message_stays(page: Page) -> None:
+    await page.fill("Message", "Read this")
+    await page.run(
+        "const held = new DataTransfer(); held.items.add(new File(['a'], 'note.txt', {type: 'text/plain'}));"
+        "document.querySelector('.composer').dispatchEvent(new DragEvent('drop', {dataTransfer: held, bubbles: true}))"
+    )
+    assert await page.text(".files li") == "note.txt\n1 B"
+    await page.press("Send")
+    assert "note.txt: " in await page.text(".composer .problem")
+    assert await page.run("return document.querySelector('#message').value") == "Read this"
+
+
 async def test_a_revoked_key_ends_the_session(page: Page, ann: Holder, api: RunningGateway) -> None:
     admin = await api.holder(tenant=ann.who.tenant, **Persona.ADMIN.rights)
     revoked = await api.http.delete(f"/api/v1/keys/{ann.who.key}", headers=admin.headers)

@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Paperclip, Send, X } from "lucide-preact";
 
-import { api, Problem, data, type Schemas } from "../../api/client";
+import { api, data, once, Problem, type Schemas } from "../../api/client";
 import { useAct } from "../../api/use";
 import { bytes } from "../../format";
 import { t } from "../../text";
@@ -16,27 +16,28 @@ interface Draft {
 }
 
 async function upload(file: File): Promise<string> {
-  const response = await fetch("/api/v1/media", {
-    method: "POST",
-    body: file,
-    headers: { "Content-Type": file.type || "text/plain", "X-File-Name": encodeURIComponent(file.name) },
+  const headers = { ...once(), "Content-Type": file.type || "text/plain", "X-File-Name": encodeURIComponent(file.name) };
+  const sent = api.POST("/api/v1/media", { headers, body: file as never, bodySerializer: () => file });
+  const stored = await data(sent).catch((error: unknown) => {
+    throw error instanceof Problem ? new Problem(error.status, error.code, `${file.name}: ${error.message}`, error.field, error.retryAfter) : error;
   });
-  const said = (await response.json()) as { id?: string; media_id?: string } & Partial<Schemas["Problem"]>;
-  if (!response.ok) throw new Problem(response.status, said.code ?? "internal", `${file.name}: ${said.detail ?? response.statusText}`);
-  return (said.media_id ?? said.id) as string;
+  return stored.id;
 }
 
-/** @param first words that stand in the field at the beginning, such as those of a message that is edited. */
-export function Composer(props: { conversation?: string | undefined; agent: string; agents: Schemas["AgentInfo"][]; first: string; chosen: (agent: string) => void; sent: (turn: Schemas["AcceptedTurn"], text: string, files: string[]) => void }) {
-  const [draft, setDraft] = useState<Draft>({ text: props.first, files: [] });
+/** @param first words to put into the field, such as those of a message that is edited; each new object puts them there again. */
+export function Composer(props: { conversation?: string | undefined; agent: string; agents: Schemas["AgentInfo"][]; first: { text: string }; chosen: (agent: string) => void; sent: (turn: Schemas["AcceptedTurn"], text: string, files: string[]) => void }) {
+  const [draft, setDraft] = useState<Draft>({ text: props.first.text, files: [] });
   const [over, setOver] = useState(false);
   const field = useRef<HTMLTextAreaElement>(null);
   const picker = useRef<HTMLInputElement>(null);
   const tried = useRef({ body: "", key: "" });
   useEffect(() => {
-    setDraft({ text: props.first, files: [] });
+    setDraft({ text: "", files: [] });
+  }, [props.conversation]);
+  useEffect(() => {
+    setDraft({ text: props.first.text, files: [] });
     field.current?.focus();
-  }, [props.first, props.conversation]);
+  }, [props.first]);
   const send = useAct(async (given: Draft) => {
     if (!given.text.trim() && given.files.length === 0) return;
     const media = await Promise.all(given.files.map(upload));
@@ -48,7 +49,7 @@ export function Composer(props: { conversation?: string | undefined; agent: stri
     };
     // The same message that did not arrive is sent under the same key, and is one turn.
     const said = JSON.stringify(body);
-    if (tried.current.body !== said) tried.current = { body: said, key: crypto.randomUUID() };
+    if (tried.current.body !== said) tried.current = { body: said, key: once()["Idempotency-Key"] };
     const turn = await data(api.POST("/api/v1/turns", { params: { header: { "Idempotency-Key": tried.current.key } }, body: body as Schemas["MessageGiven"] }));
     tried.current = { body: "", key: "" };
     setDraft({ text: "", files: [] });

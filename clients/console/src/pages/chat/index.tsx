@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { MessageSquarePlus, Trash2 } from "lucide-preact";
 import { useLocation } from "preact-iso";
 
-import { api, data, type Schemas } from "../../api/client";
+import { api, data, once, type Schemas } from "../../api/client";
 import { useAct, usePages, useRead } from "../../api/use";
 import { ago } from "../../format";
 import { BASE } from "../../pages";
@@ -48,6 +48,15 @@ async function readLines(conversation: Conversation): Promise<Line[]> {
     } else if (!turn && message.role !== "user") lines.push({ id: `${message.seq}`, said: message.text });
   }
   return lines;
+}
+
+/** Whether the browser was sent to the address with this question, and no page of the console handed it over.
+ *
+ * Anybody can write such a link: what it asks stands in the field, and is sent only by the person who reads it.
+ */
+function cameFromOutside(ask: string): boolean {
+  const [loaded] = performance.getEntriesByType("navigation");
+  return !!loaded && new URL(loaded.name).searchParams.get("ask") === ask;
 }
 
 function List(props: { open: string | undefined; round: number }) {
@@ -114,7 +123,7 @@ export default function Chat() {
   const [lines, setLines] = useState<Line[]>([]);
   const [shown, setShown] = useState<string>();
   const [round, setRound] = useState(0);
-  const [first, setFirst] = useState("");
+  const [first, setFirst] = useState({ text: "" });
   const end = useRef<HTMLDivElement>(null);
   const agents = useRead((signal) => data(api.GET("/api/v1/agents", { signal })), []);
   const conversation = useRead(async (signal) => {
@@ -145,18 +154,18 @@ export default function Chat() {
     const turn = await readTurn(accepted.turn_id);
     setLines((before) => [...before, { id: `m-${accepted.turn_id}`, text, attached: files }, { id: accepted.turn_id, turn }]);
     setShown(accepted.conversation_id);
-    setFirst("");
     setRound((before) => before + 1);
     if (id !== accepted.conversation_id) route(`${HERE}/${accepted.conversation_id}`, true);
   };
   const begin = useAct(async (text: string) => {
-    const accepted = await data(api.POST("/api/v1/turns", { params: { header: { "Idempotency-Key": crypto.randomUUID() } }, body: { currentMessageText: text, agent } as Schemas["MessageGiven"] }));
+    const accepted = await data(api.POST("/api/v1/turns", { params: { header: once() }, body: { currentMessageText: text, agent } as Schemas["MessageGiven"] }));
     await sent(accepted, text, []);
   });
   useEffect(() => {
     if (!ask) return;
     change({ ask: undefined, agent: undefined });
-    void begin.run(ask);
+    if (cameFromOutside(ask)) setFirst({ text: ask });
+    else void begin.run(ask);
   }, [ask]);
   const retried = async (turn: string) => {
     const made = await readTurn(turn);
@@ -164,17 +173,19 @@ export default function Chat() {
   };
   const known = agents.data?.agents ?? [];
   const about = known.find((each) => each.name === agent)?.description;
-  const reading = conversation.loading && !!id && id !== shown;
+  const current = !id || id === shown;
+  const reading = conversation.loading && !current;
+  const seen = current ? lines : [];
   return (
-    <div class={id || lines.length ? "chat open" : "chat"}>
+    <div class={id || seen.length ? "chat open" : "chat"}>
       <List open={id} round={round} />
       <section class="thread" aria-label={t("chat.messages")}>
         <h1 class="unseen">{t("shell.chat")}</h1>
         <div class="messages" role="log">
-          {conversation.problem && id !== shown && <ProblemNote problem={conversation.problem} retry={conversation.reload} />}
+          {conversation.problem && !current && <ProblemNote problem={conversation.problem} retry={conversation.reload} />}
           {begin.problem && <ProblemNote problem={begin.problem} />}
           {reading && <Loading />}
-          {!reading && lines.length === 0 && !id && (
+          {seen.length === 0 && !id && (
             <Empty title={t("chat.begin")}>
               <div class="agent-cards">
                 {known.map((each) => (
@@ -186,8 +197,7 @@ export default function Chat() {
               </div>
             </Empty>
           )}
-          {!reading &&
-            lines.map((line) =>
+          {seen.map((line) =>
               line.turn ? (
                 <TurnView key={line.id} first={line.turn} retried={(turn) => void retried(turn)} />
               ) : line.said !== undefined ? (
@@ -195,12 +205,12 @@ export default function Chat() {
                   <Markdown text={line.said} />
                 </article>
               ) : (
-                <Message key={line.id} text={line.text ?? ""} attached={line.attached} edit={() => setFirst(line.text ?? "")} />
+                <Message key={line.id} text={line.text ?? ""} attached={line.attached} edit={() => setFirst({ text: line.text ?? "" })} />
               ),
-            )}
+          )}
           <div ref={end} />
         </div>
-        {about && lines.length === 0 && <p class="note about">{about}</p>}
+        {about && seen.length === 0 && <p class="note about">{about}</p>}
         <Composer conversation={id} agent={agent} agents={known} first={first} chosen={setAgent} sent={(turn, text, files) => void sent(turn, text, files)} />
       </section>
     </div>

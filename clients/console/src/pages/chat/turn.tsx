@@ -3,7 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { Pencil, RotateCcw, Square, Timer } from "lucide-preact";
 
-import { api, data, follow, Problem, type Schemas } from "../../api/client";
+import { api, data, follow, once, Problem, type Schemas } from "../../api/client";
 import { useAct, useRead } from "../../api/use";
 import { BASE } from "../../pages";
 import { t, word } from "../../text";
@@ -35,6 +35,7 @@ function useProgress(turn: Turn, done: (turn: Turn) => void) {
   const open = !ENDED.includes(turn.status) && turn.status !== "parked";
   useEffect(() => {
     if (!open) return undefined;
+    setText("");
     const close = follow(`/api/v1/turns/${turn.turn_id}/events`, EVENTS, (name, given) => {
       const said = given as Said;
       if (name === "phase" && said.phase) {
@@ -59,7 +60,7 @@ function Waiting(props: { turn: Turn; changed: () => void }) {
   const id = props.turn.approval_id as string;
   const approval = useRead((signal) => data(api.GET("/api/v1/approvals/{id}", { params: { path: { id } }, signal })), [id]);
   const act = useAct(async (decision: "approve" | "refuse") => {
-    await data(api.POST("/api/v1/approvals/{id}", { params: { path: { id }, header: { "Idempotency-Key": crypto.randomUUID() } }, body: { decision, note: "", scope: "once" } }));
+    await data(api.POST("/api/v1/approvals/{id}", { params: { path: { id }, header: once() }, body: { decision, note: "", scope: "once" } }));
     props.changed();
   });
   if (!approval.data) return approval.problem ? <ProblemNote problem={approval.problem} retry={approval.reload} /> : null;
@@ -111,7 +112,7 @@ export function TurnView(props: { first: Turn; retried: (id: string) => void }) 
   const { phases, text, open } = useProgress(turn, setTurn);
   const stop = useAct(async () => setTurn(await data(api.DELETE("/api/v1/turns/{id}", { params: { path: { id: turn.turn_id } } }))));
   const retry = useAct(async () => {
-    const made = await data(api.POST("/api/v1/turns/{id}/retry", { params: { path: { id: turn.turn_id }, header: { "Idempotency-Key": crypto.randomUUID() } } }));
+    const made = await data(api.POST("/api/v1/turns/{id}/retry", { params: { path: { id: turn.turn_id }, header: once() } }));
     props.retried(made.turn_id);
   });
   const problem = turn.problem ?? undefined;

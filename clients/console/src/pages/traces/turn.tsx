@@ -2,7 +2,7 @@
 
 import { ExternalLink, XCircle } from "lucide-preact";
 
-import { api, data, type Schemas } from "../../api/client";
+import { api, data, once, type Schemas } from "../../api/client";
 import { useAct, useRead } from "../../api/use";
 import { dollars, duration, moment, number, percent } from "../../format";
 import { BASE } from "../../pages";
@@ -239,7 +239,7 @@ export function TurnPage(props: { id: string }) {
     turn.reload();
   });
   const retry = useAct(async () => {
-    const made = await data(api.POST("/api/v1/turns/{id}/retry", { params: { path: { id }, header: { "Idempotency-Key": crypto.randomUUID() } } }));
+    const made = await data(api.POST("/api/v1/turns/{id}/retry", { params: { path: { id }, header: once() } }));
     location.assign(`${BASE}/traces/${made.turn_id}`);
   });
   const state = turn.data;

@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { Ban, Check, Inbox, ShieldCheck } from "lucide-preact";
 
-import { api, data, type Schemas } from "../../api/client";
+import { api, data, once, type Schemas } from "../../api/client";
 import { useAct, useRead } from "../../api/use";
 import { ago, moment } from "../../format";
 import { BASE } from "../../pages";
@@ -29,7 +29,7 @@ function Answer(props: { of: Approval; answered: (approval: Approval) => void })
   const [note, setNote] = useState("");
   const [asking, setAsking] = useState<Scope>();
   const act = useAct(async (decision: Schemas["Decision"], scope: Scope) => {
-    const params = { path: { id: of.approval_id }, header: { "Idempotency-Key": crypto.randomUUID() } };
+    const params = { path: { id: of.approval_id }, header: once() };
     const done = await data(api.POST("/api/v1/approvals/{id}", { params, body: { decision, note, scope } }));
     setAsking(undefined);
     toast(t(decision === "approve" ? "work.approved" : "work.declined", { tool: of.tool }));

@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { Pause, Play, Plus, Trash2 } from "lucide-preact";
 
-import { api, data, type Schemas } from "../../api/client";
+import { api, data, once, type Schemas } from "../../api/client";
 import { useAct, useRead } from "../../api/use";
 import { ago, moment, number } from "../../format";
 import { BASE } from "../../pages";
@@ -27,7 +27,7 @@ export function viewersZone(): string {
 }
 
 async function add(given: Partial<Given> | Record<string, unknown>): Promise<void> {
-  const header = { "Idempotency-Key": crypto.randomUUID() };
+  const header = once();
   // The types of the route tell events and times apart more finely than the form does; the server says what does not fit.
   await data(api.POST("/api/v1/schedules", { params: { header }, body: given as never }));
 }
@@ -177,7 +177,7 @@ export function Schedules() {
   const [asking, setAsking] = useState<Schedule>();
   const schedules = useRead(async (signal) => (await data(api.GET("/api/v1/schedules", { params: { query: { limit: MOST } }, signal }))).schedules, [], 30);
   const turn = useAct(async (schedule: Schedule, enabled: boolean) => {
-    const params = { path: { id: schedule.schedule_id }, header: { "Idempotency-Key": crypto.randomUUID() } };
+    const params = { path: { id: schedule.schedule_id }, header: once() };
     await data(api.PATCH("/api/v1/schedules/{id}", { params, body: { enabled } }));
     toast(t(enabled ? "work.resumed" : "work.paused"), () => void turn.run(schedule, !enabled));
     schedules.reload();

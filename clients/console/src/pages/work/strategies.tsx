@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { Pencil, Trash2 } from "lucide-preact";
 
-import { api, data, type Schemas } from "../../api/client";
+import { api, data, once, type Schemas } from "../../api/client";
 import { useAct, useRead } from "../../api/use";
 import { ago, number, percent } from "../../format";
 import { BASE } from "../../pages";
@@ -57,7 +57,7 @@ function Edit(props: { of: Strategy; close: () => void; changed: () => void }) {
   const [approach, setApproach] = useState(props.of.approach);
   const [avoid, setAvoid] = useState(props.of.avoid ?? "");
   const act = useAct(async () => {
-    const params = { path: { id: props.of.id }, header: { "Idempotency-Key": crypto.randomUUID() } };
+    const params = { path: { id: props.of.id }, header: once() };
     await data(api.PATCH("/api/v1/strategies/{id}", { params, body: { goal, approach, avoid } }));
     props.changed();
     props.close();
@@ -91,7 +91,7 @@ export function Strategies() {
   const query = { limit: Math.min(MOST, Number(limit) || PAGE), ...(state ? { state: state as Schemas["StrategyState"] } : {}) };
   const strategies = useRead(async (signal) => (await data(api.GET("/api/v1/strategies", { params: { query }, signal }))).strategies ?? [], [state, limit]);
   const retire = useAct(async (of: Strategy, retired: boolean) => {
-    const params = { path: { id: of.id }, header: { "Idempotency-Key": crypto.randomUUID() } };
+    const params = { path: { id: of.id }, header: once() };
     await data(api.PATCH("/api/v1/strategies/{id}", { params, body: { retired } }));
     toast(t(retired ? "work.retired" : "work.unretired"), () => void retire.run(of, !retired));
     strategies.reload();

@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { Check, CheckCheck, CircleDashed, Download, LoaderCircle, MinusCircle, XCircle } from "lucide-preact";
 import { useLocation } from "preact-iso";
 
-import { api, data, follow, type Schemas } from "../../api/client";
+import { api, data, follow, once, type Schemas } from "../../api/client";
 import { useAct, useRead } from "../../api/use";
 import { ago, dollars, duration, moment, number, percent } from "../../format";
 import { BASE } from "../../pages";
@@ -144,7 +144,7 @@ function Question(props: { task: Task; answered: (task: Task) => void }) {
   const [answer, setAnswer] = useState("");
   const { task } = props;
   const act = useAct(async (said: string) => {
-    const params = { path: { id: task.task_id }, header: { "Idempotency-Key": crypto.randomUUID() } };
+    const params = { path: { id: task.task_id }, header: once() };
     props.answered(await data(api.POST("/api/v1/tasks/{id}/answer", { params, body: { answer: said } })));
   });
   const wait = task.waiting;
@@ -316,7 +316,7 @@ export function TaskPage(props: { id: string }) {
     toast(t("work.cancelled"));
   });
   const real = useAct(async (of: Task) => {
-    const header = { "Idempotency-Key": crypto.randomUUID() };
+    const header = once();
     const made = await data(api.POST("/api/v1/tasks", { params: { header }, body: { goal: of.goal, agent: of.agent, budget: of.budget, dry_run: false } }));
     route(`${BASE}/work/tasks/${made.turn_id}`);
   });

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
 import { Plus } from "lucide-preact";
 
-import { api, data, type Schemas } from "../../api/client";
+import { api, data, once, type Schemas } from "../../api/client";
 import { useAct, useRead } from "../../api/use";
 import { ago, duration, number } from "../../format";
 import { BASE } from "../../pages";
@@ -87,7 +87,7 @@ function Start(props: { close: () => void }) {
   const [dollars, setDollars] = useState("");
   const act = useAct(async (dry: boolean) => {
     const budget = { seconds: Math.round(Number(minutes || 15) * 60), tool_calls: 100, ...(dollars ? { usd: Number(dollars) } : {}) };
-    const header = { "Idempotency-Key": crypto.randomUUID() };
+    const header = once();
     const made = await data(api.POST("/api/v1/tasks", { params: { header }, body: { goal, agent, budget, dry_run: dry } }));
     route(`${BASE}/work/tasks/${made.turn_id}`);
   });
