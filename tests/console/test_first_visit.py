@@ -40,7 +40,10 @@ async def test_one_press_on_the_first_page_leads_to_an_answer(here: House, owner
     await owner.until(lambda driver: driver.find_elements("css selector", "article.theirs[data-status=completed]"))
     assert await owner.text(".message.mine .said") == asked
     assert any(letter.isdigit() for letter in await owner.text("article.theirs .prose"))
-    await owner.picture("chat.png")
+    await owner.picture("answer.png")
+    await owner.run("document.querySelector('article.theirs a[href*=\"/traces/\"]').click()")
+    await owner.text(".slowest-step")
+    await owner.picture("trace.png")
     assert await owner.complaints() == []
 
 
@@ -49,6 +52,14 @@ async def test_the_first_page_can_be_used_within_a_second(here: House, owner: Pa
     took = await owner.run("return performance.getEntriesByType('navigation')[0].domInteractive")
     shown = await owner.run("return performance.getEntriesByName('first-contentful-paint')[0].startTime")
     assert max(took, shown) < 1000 * 3  # three times as long where others run beside the test
+
+
+async def test_everything_of_a_year_is_drawn(here: House, owner: Page) -> None:
+    await visit(owner, here.url, "/graph")
+    await owner.press("Draw everything")
+    await owner.until(lambda driver: driver.find_elements("css selector", "canvas[data-frames]"))
+    await owner.picture("drawing.png")
+    assert await owner.complaints() == []
 
 
 async def test_every_area_has_a_page_without_faults(here: House, owner: Page) -> None:

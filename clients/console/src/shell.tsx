@@ -161,10 +161,10 @@ function Frame() {
       <main id="content" tabIndex={-1}>
         <ErrorBoundary>
           <Router>
-            {AREAS.flatMap((area) => [
-              <Route key={area.path} path={BASE + area.path} component={area.page} />,
-              ...(area.path ? [<Route key={`${area.path}/*`} path={`${BASE}${area.path}/*`} component={area.page} />] : []),
-            ])}
+            {AREAS.map((area) => (
+              // One route for an area and all below it, so that going from one to the other keeps what the page holds.
+              <Route key={area.path} path={area.path ? `${BASE}${area.path}/:rest*` : BASE} component={area.page} />
+            ))}
             <Route default component={Missing} />
           </Router>
         </ErrorBoundary>

@@ -1,6 +1,6 @@
 """Charts.
 
-Each drawable type of the closed set becomes a figure of Plotly, as plain data, and for paper a drawing; every text is escaped
+Each drawable type of the closed set becomes a figure in the form of Plotly, as plain data, and for paper a drawing; every text is escaped
 for it. Nothing here knows a page.
 """
 

@@ -19,6 +19,8 @@ import { Markdown } from "../../ui/markdown";
 
 const HERE = `${BASE}/chat`;
 const LISTED = 30;
+/** Turns of a conversation that are looked through for those that still run. */
+const OPEN = 20;
 const DEFAULT = "dialogue";
 
 type Conversation = Schemas["Conversation"];
@@ -33,7 +35,7 @@ interface Line {
 }
 
 /** The messages of a conversation in their order, each turn behind the message that began it. */
-async function readLines(conversation: Conversation): Promise<Line[]> {
+async function readLines(conversation: Conversation, open: Schemas["Turn"][]): Promise<Line[]> {
   const ids = [...new Set(conversation.messages.map((message) => message.turn_id))];
   const found = await Promise.all(ids.map((id) => readTurn(id).catch(() => undefined)));
   const turns = new Map(ids.map((id, at) => [id, found[at]]));
@@ -47,7 +49,9 @@ async function readLines(conversation: Conversation): Promise<Line[]> {
       lines.push({ id: message.turn_id, turn });
     } else if (!turn && message.role !== "user") lines.push({ id: `${message.seq}`, said: message.text });
   }
-  return lines;
+  // A turn's messages are kept when it ends; what still runs is told by the turn itself.
+  const late = open.filter((turn) => !shown.has(turn.turn_id)).reverse();
+  return [...lines, ...late.flatMap((turn) => [{ id: `m-${turn.turn_id}`, text: turn.opening ?? "" }, { id: turn.turn_id, turn }])];
 }
 
 /** Whether the browser was sent to the address with this question, and no page of the console handed it over.
@@ -128,8 +132,11 @@ export default function Chat() {
   const agents = useRead((signal) => data(api.GET("/api/v1/agents", { signal })), []);
   const conversation = useRead(async (signal) => {
     if (!id || id === shown) return undefined;
-    const found = await data(api.GET("/api/v1/conversations/{id}", { params: { path: { id } }, signal }));
-    return { found, lines: await readLines(found) };
+    const [found, { turns }] = await Promise.all([
+      data(api.GET("/api/v1/conversations/{id}", { params: { path: { id } }, signal })),
+      data(api.GET("/api/v1/turns", { params: { query: { conversation_id: id, limit: OPEN } }, signal })),
+    ]);
+    return { found, lines: await readLines(found, turns.filter((turn) => !turn.ended_at)) };
   }, [id]);
   const [agent, setAgent] = useState(wanted ?? DEFAULT);
   useEffect(() => {
