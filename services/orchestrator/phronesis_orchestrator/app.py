@@ -141,7 +141,7 @@ async def build(
         cognition=cognition,
         vocabularies=vocabularies,
         background=Background(
-            stores.tasks, strategies, stores.waits, rules_first=of_models.model_profile is ModelProfile.LOCAL
+            stores.tasks, strategies, stores.waits, rules_alone=of_models.model_profile is ModelProfile.LOCAL
         ),
     )
     patience = Patience(progress, settings.retry_first, settings.retry_longest, breakers.away)

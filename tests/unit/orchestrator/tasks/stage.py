@@ -241,7 +241,7 @@ class TaskStage:
     dry_run: bool = False
     owners: dict[str, Any] = field(default_factory=dict)
     """Answers of other contracts by subject; with words of the twin among them there is one."""
-    rules_first: bool = False
+    rules_alone: bool = False
     event: StartingEvent | None = None
     """The event that started it; the goal is then as its owner wrote it."""
 
@@ -296,7 +296,7 @@ class TaskStage:
         self.steps = steps
         self.running, running.reasoner = running, reasoner
         begin_origins(running.origins, turn, self.claim.request, self.labels)
-        return await Background(self.store, self.strategies, self.waits, self.rules_first).run(running, reasoner, turn)
+        return await Background(self.store, self.strategies, self.waits, self.rules_alone).run(running, reasoner, turn)
 
     async def judged(self, accepted: bool, comment: str = "") -> Task:
         """What a person says of the task that has ended."""

@@ -203,12 +203,12 @@ async def test_a_failing_model_falls_back_to_the_rules_that_cover_the_goal() -> 
 
 async def test_a_small_model_is_not_asked_for_what_the_rules_cover() -> None:
     planner = ScriptedPlanner()
-    report = await report_of(portfolio(planner=planner, rules_first=True))
+    report = await report_of(portfolio(planner=planner, rules_alone=True))
     assert (report.reasoner, planner.asked) == ("extractive", [])
 
 
-async def test_a_small_model_is_asked_for_what_the_rules_do_not_cover() -> None:
+async def test_a_small_model_is_not_asked_for_what_the_rules_decline_either() -> None:
     planner = ScriptedPlanner(plans=[plan("a")])
-    stage = portfolio("Write a poem about the sea", planner=planner, rules_first=True)
-    report = await report_of(stage)
-    assert (report.reasoner, planner.times("decompose")) == ("scripted", 1)
+    with pytest.raises(NoPlan):
+        await portfolio("Write a poem about the sea", planner=planner, rules_alone=True).run()
+    assert planner.asked == []
