@@ -1,7 +1,7 @@
 """Charts.
 
-Each drawable type of the closed set becomes a figure in the form of Plotly, as plain data, and for paper a drawing; every text is escaped
-for it. Nothing here knows a page.
+Each drawable type of the closed set becomes a figure in the form of Plotly, as plain data, and for paper a drawing; every text
+is escaped for it. Nothing here knows a page.
 """
 
 from __future__ import annotations
