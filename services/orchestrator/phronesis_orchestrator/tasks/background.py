@@ -357,8 +357,8 @@ class Background:
     waits: TaskWaits | None = None
     """`None` where tasks cannot wait."""
     rules_alone: bool = False
-    """Whether goals are left to the rules though a model could plan them, too. A small one plans what cannot be done: of 36 tasks
-    it ended ten otherwise than they should, the rules alone four (`python -m evals tasks --own --model local --limit 6`)."""
+    """Whether goals are left to the rules though a model could plan them, too. A small one plans what cannot be done: of 36
+    tasks it ended ten otherwise than they should, the rules alone four (`evals tasks --own --model local --limit 6`)."""
 
     async def run(self, running: TurnRun, reasoner: Reasoner, turn: TurnContext) -> LoopAnswer:
         """Work on the goal of a turn.
