@@ -168,6 +168,19 @@ async def test_texts_of_nodes_run_nowhere(here: House, page: Page, writer: Perso
         assert await ran(page) == []
 
 
+async def test_the_workload_tells_how_much_of_the_week_is_taken(here: House, page: Page) -> None:
+    await visit(page, here.url, "/constitution/workload")
+    stats = await page.run("return [...document.querySelectorAll('.stat-value')].map(each => each.textContent)")
+    assert (len(stats), stats[0].endswith("%"), await page.complaints()) == (3, True, [])
+
+
+async def test_decisions_stand_with_what_was_done_for_them(here: House, page: Page) -> None:
+    await visit(page, here.url, "/constitution/decisions")
+    assert await page.count("tbody tr, .empty") > 0
+    assert await page.complaints() == []
+
+
 async def test_every_page_is_usable_at_each_width_and_in_each_theme(here: House, page: Page) -> None:
-    paths = ("/constitution/vision", f"/constitution/nodes/{GOAL}", "/constitution/new?type=goal", "/constitution?q=lending")
+    paths = ["/constitution/vision", f"/constitution/nodes/{GOAL}", "/constitution/new?type=goal", "/constitution?q=lending"]
+    paths += ["/constitution/decisions", "/constitution/workload"]
     assert await faults(page, here.url, *paths) == []

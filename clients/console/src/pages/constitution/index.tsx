@@ -18,6 +18,7 @@ import { Table, type Column } from "../../ui/table";
 import { NodeForm } from "./form";
 import { addressOf, HOME, type Inventory, type Layer, LAYERS, mayWrite, named, type Node, readInventory, search, STATUSES } from "./model";
 import { NodePage, toneOf } from "./node";
+import { Decisions, Workload } from "./reports";
 
 const PAGE = 50;
 
@@ -182,7 +183,13 @@ function Browse(props: { layer: Layer }) {
       title={t("shell.constitution")}
       lead={t("constitution.lead")}
       wide
-      actions={<LinkButton href={`${BASE}/graph/constitution?all=1`}>{t("constitution.draw")}</LinkButton>}
+      actions={
+        <>
+          <LinkButton href={`${HOME}/decisions`}>{t("constitution.decisions")}</LinkButton>
+          <LinkButton href={`${HOME}/workload`}>{t("constitution.workload")}</LinkButton>
+          <LinkButton href={`${BASE}/graph/constitution?all=1`}>{t("constitution.draw")}</LinkButton>
+        </>
+      }
     >
       <SearchField key={q} query={q} seek={(query) => route(query ? `${HOME}?q=${encodeURIComponent(query)}` : HOME)} />
       <Tabs label={t("constitution.layers")} tabs={LAYERS.map((layer) => ({ href: `${HOME}/${layer}`, label: named("layer", layer), count: count(layer) }))} />
@@ -200,5 +207,7 @@ export default function Constitution() {
   }, [bare]);
   if (part === "nodes" && id) return <NodePage key={id} id={decodeURIComponent(id)} />;
   if (part === "new") return <New />;
+  if (part === "decisions") return <Decisions />;
+  if (part === "workload") return <Workload />;
   return <Browse layer={LAYERS.find((layer) => layer === part) ?? LAYERS[0]} />;
 }
