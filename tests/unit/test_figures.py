@@ -27,7 +27,7 @@ def test_a_circle_of_imports_is_found(tmp_path: Path) -> None:
     assert cycles(sorted(package.iterdir())) == [["shop.orders", "shop.prices"]]
 
 
-@pytest.mark.parametrize("where", ["libs/client", "libs/contracts", "services/gateway", "services/graph", "services/memory"])
+@pytest.mark.parametrize("where", ["libs/client", "libs/contracts", "services/graph", "services/memory"])
 def test_the_constitution_is_one_folder(where: str) -> None:
     folders = {folder for path in (ROOT / where).rglob("*.py") for folder in path.parents if folder.name == CONSTITUTION}
     assert len(folders) == 1

@@ -21,7 +21,7 @@ export interface Area {
 export const BASE = "/console";
 
 export const AREAS: Area[] = [
-  { path: "", title: "shell.home", icon: Home, page: lazy(() => import("./pages/home")) },
+  { path: "", title: "shell.home", icon: Home, page: lazy(() => import("./pages/start")) },
   { path: "/chat", title: "shell.chat", icon: MessageSquare, page: lazy(() => import("./pages/chat")) },
   { path: "/memory", title: "shell.memory", icon: Brain, page: lazy(() => import("./pages/memory")) },
   { path: "/graph", title: "shell.graph", icon: Waypoints, page: lazy(() => import("./pages/graph")) },
