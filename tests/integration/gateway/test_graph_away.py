@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from itertools import cycle
 from typing import Any
 
 import pytest
@@ -32,8 +33,11 @@ async def test_without_the_graph_service_each_of_its_tools_says_at_once_that_it_
     api: RunningGateway,
 ) -> None:
     assert len(OF_THE_GRAPH) > 80
-    admin, problems = await api.holder(**Persona.ADMIN.rights), {}
-    for name in OF_THE_GRAPH:
+    admins, problems = (
+        [await api.holder(**Persona.ADMIN.rights) for _ in range(3)],
+        {},
+    )  # one would be over its limit of requests
+    for admin, name in zip(cycle(admins), OF_THE_GRAPH, strict=False):
         began = time.monotonic()
         problem = mcp.problem_of(await mcp.call(api, admin, name, arguments(name)))
         told = tuple(problem.get(field) for field in ("code", "status", "detail", "retry_after"))
