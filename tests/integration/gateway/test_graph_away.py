@@ -33,10 +33,8 @@ async def test_without_the_graph_service_each_of_its_tools_says_at_once_that_it_
     api: RunningGateway,
 ) -> None:
     assert len(OF_THE_GRAPH) > 80
-    admins, problems = (
-        [await api.holder(**Persona.ADMIN.rights) for _ in range(3)],
-        {},
-    )  # one would be over its limit of requests
+    # One user would be over their limit of requests.
+    admins, problems = [await api.holder(**Persona.ADMIN.rights) for _ in range(3)], {}
     for admin, name in zip(cycle(admins), OF_THE_GRAPH, strict=False):
         began = time.monotonic()
         problem = mcp.problem_of(await mcp.call(api, admin, name, arguments(name)))
