@@ -162,7 +162,7 @@ async def context(place: Place, phrase: Phrase) -> Carried:
     """The same, by memory's search for whatever bears on a question."""
     words = await documents_of_parts(place, phrase, "the harbour")
     for word in words:
-        await place.remembered(word, "search")
+        await place.remembered(word, "context")
     return lambda part: Ask(f"READ search {words[part]}")
 
 
