@@ -161,8 +161,6 @@ async def episode(place: Place, phrase: Phrase) -> Carried:
 async def context(place: Place, phrase: Phrase) -> Carried:
     """The same, by memory's search for whatever bears on a question."""
     words = await documents_of_parts(place, phrase, "the harbour")
-    for word in words:
-        await place.remembered(word, "context")
     return lambda part: Ask(f"READ search {words[part]}")
 
 

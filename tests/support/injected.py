@@ -198,12 +198,11 @@ class Place(Desk):
         assert (await self.person.ended(answer.json()["turn_id"], 120))["status"] == "completed"
         return str(answer.json()["conversation_id"])
 
-    async def remembered(self, word: str, by: str = "episodes", within: float = 60.0) -> None:
-        """Return when an episode that holds a word is found, in the way that `READ by word` looks for it."""
+    async def remembered(self, word: str, within: float = 60.0) -> None:
+        """Return when an episode that holds a word is found."""
         end = monotonic() + within
-        name, given = self.model.reads[by](word)
         while True:
-            answer = await self.person.tool(name, given)
+            answer = await self.person.tool("memory_query", {"operation": "episodes", "query": word})
             if word in answer.text.replace(f'"query":"{word}"', ""):
                 return
             assert monotonic() < end, f"no episode holds {word}"
