@@ -161,7 +161,7 @@ async def episode(place: Place, phrase: Phrase) -> Carried:
 async def context(place: Place, phrase: Phrase) -> Carried:
     """The same, by memory's search for whatever bears on a question."""
     words = await documents_of_parts(place, phrase, "the harbour")
-    return lambda part: Ask(f"READ search {words[part]}")
+    return lambda part: Ask(f"READ context {words[part]}")
 
 
 def kept(kind: str, about: str) -> Carrier:

@@ -241,7 +241,6 @@ def reads() -> dict[str, Callable[[str], tuple[str, dict[str, Any]]]]:
     """What is called for `READ kind name`."""
     return {
         "memory": lambda word: ("recall", {"query": word, "limit": 50}),
-        "search": lambda word: ("recall", {"query": word, "limit": 5}),
         "episodes": lambda word: ("memory_query", {"operation": "episodes", "query": word}),
         "context": lambda word: ("memory_query", {"operation": "context", "query": word}),
         "shared": lambda word: ("recall_memory", {"scope": "ministry", "query_summary": word}),
