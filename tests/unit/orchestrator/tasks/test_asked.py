@@ -353,6 +353,12 @@ async def test_a_year_without_data_is_declined_where_a_name_alone_says_of_what()
         await portfolio("Whole-life cost of Dreadnought in 2009 compared with now").run()
 
 
+@pytest.mark.parametrize("whose", ["team", "website", "director"])
+def test_whose_things_are_asked_for_is_no_reader_of_the_answer(whose: str) -> None:
+    (part,) = read_goal(f"List the tasks for the {whose}")
+    assert part.object == f"the tasks for the {whose}"
+
+
 @pytest.mark.parametrize(
     ("goal", "verbs"),
     [
