@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.console.answers import finish
+from tests.console.pages import signed_in
 from tests.support import approving
 from tests.support.approving import Desk
-from tests.support.browser import NoBrowser, Page, window
+from tests.support.browser import Page
 from tests.support.gateway import Holder, RunningGateway, gateway, scripted_orchestrator
+from tests.support.people import Person
 from tests.support.scripted_orchestrator import ScriptedOrchestrator
 from tests.support.servers import NatsServer, PostgresServer
 
@@ -39,19 +41,27 @@ async def ann(api: RunningGateway) -> Holder:
     return await api.holder(user="ann")
 
 
-@pytest.fixture
-async def page(api: RunningGateway, tmp_path: Path) -> AsyncIterator[Page]:
-    """A window on the console of that gateway."""
-    try:
-        async with window(tmp_path / "profile") as opened:
-            await opened.open(f"http://127.0.0.1:{api.server.port}/console")
-            yield opened
-    except NoBrowser as error:
-        pytest.fail(str(error), pytrace=False)
-
-
 @pytest.fixture(scope="package")
 async def desk(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Desk]:
     """A stack with a scripted model, and an admin whose agent may delete. A story scripts what names a word of its own."""
     async with approving.desk(tmp_path_factory.mktemp("desk") / "data") as opened:
+        yield opened
+
+
+@pytest.fixture
+async def person(desk: Desk) -> Person:
+    """An administrator of a tenant of their own."""
+    return await desk.people.someone(role="admin")
+
+
+@pytest.fixture
+def url(desk: Desk) -> str:
+    """Where that stack is."""
+    return desk.stack.data.url.read_text().strip()
+
+
+@pytest.fixture
+async def page(url: str, person: Person, tmp_path: Path) -> AsyncIterator[Page]:
+    """A window in which that person has signed in."""
+    async with signed_in(tmp_path / "profile", url, person.key) as opened:
         yield opened

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -18,23 +17,6 @@ from tests.support.people import Person
 pytestmark = [pytest.mark.verify, pytest.mark.timeout(600)]
 
 TAG = "dialogue/directive/focused_analyst"
-
-
-@pytest.fixture
-async def person(desk: Desk) -> Person:
-    """An administrator of a tenant of its own."""
-    return await desk.people.someone(role="admin")
-
-
-@pytest.fixture
-def url(desk: Desk) -> str:
-    return desk.stack.data.url.read_text().strip()
-
-
-@pytest.fixture
-async def page(url: str, person: Person, tmp_path: Path) -> AsyncIterator[Page]:
-    async with signed_in(tmp_path / "profile", url, person.key) as opened:
-        yield opened
 
 
 async def called(person: Person, tool: str, **given: Any) -> dict[str, Any]:

@@ -3,37 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
-from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
 from tests.console.keeping import faults
-from tests.console.pages import signed_in, visit
+from tests.console.pages import visit
 from tests.support.approving import Desk
 from tests.support.browser import Page
 from tests.support.groq_server import Fault
 from tests.support.people import Person
 
 pytestmark = [pytest.mark.verify, pytest.mark.timeout(600)]
-
-
-@pytest.fixture
-async def person(desk: Desk) -> Person:
-    """Somebody with a tenant of their own."""
-    return await desk.people.someone(role="admin")
-
-
-@pytest.fixture
-def url(desk: Desk) -> str:
-    return desk.stack.data.url.read_text().strip()
-
-
-@pytest.fixture
-async def page(url: str, person: Person, tmp_path: Path) -> AsyncIterator[Page]:
-    async with signed_in(tmp_path / "profile", url, person.key) as opened:
-        yield opened
 
 
 async def answered(desk: Desk, person: Person, stall: float = 0.0) -> tuple[str, str]:

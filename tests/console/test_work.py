@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -30,23 +29,6 @@ ASK = {
     "wave": 2,
 }
 LAST = {"id": "last", "description": "Look once more", "tool": "recall", "arguments": {"query": "y"}, "wave": 3}
-
-
-@pytest.fixture
-async def person(desk: Desk) -> Person:
-    """Somebody with a tenant of their own."""
-    return await desk.people.someone(role="admin")
-
-
-@pytest.fixture
-def url(desk: Desk) -> str:
-    return desk.stack.data.url.read_text().strip()
-
-
-@pytest.fixture
-async def page(url: str, person: Person, tmp_path: Path) -> AsyncIterator[Page]:
-    async with signed_in(tmp_path / "profile", url, person.key) as opened:
-        yield opened
 
 
 def planned(desk: Desk, *steps: dict[str, Any]) -> str:

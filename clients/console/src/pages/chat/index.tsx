@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { MessageSquarePlus, Trash2 } from "lucide-preact";
 import { useLocation } from "preact-iso";
 
-import { api, data, once, type Schemas } from "../../api/client";
+import { api, data, once, Problem, type Schemas } from "../../api/client";
 import { useAct, usePages, useRead } from "../../api/use";
 import { ago } from "../../format";
 import { BASE } from "../../pages";
@@ -34,10 +34,16 @@ interface Line {
   said?: string;
 }
 
+/** Nothing for a turn that is no longer kept. */
+function absent(error: unknown): undefined {
+  if (error instanceof Problem && error.status === 404) return undefined;
+  throw error;
+}
+
 /** The messages of a conversation in their order, each turn behind the message that began it. */
 async function readLines(conversation: Conversation, open: Schemas["Turn"][]): Promise<Line[]> {
   const ids = [...new Set(conversation.messages.map((message) => message.turn_id))];
-  const found = await Promise.all(ids.map((id) => readTurn(id).catch(() => undefined)));
+  const found = await Promise.all(ids.map((id) => readTurn(id).catch(absent)));
   const turns = new Map(ids.map((id, at) => [id, found[at]]));
   const shown = new Set<string>();
   const lines: Line[] = [];

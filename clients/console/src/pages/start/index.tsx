@@ -2,7 +2,7 @@
 
 import { ArrowRight, CircleCheck, CircleX } from "lucide-preact";
 
-import { api, callTool, data, type Schemas } from "../../api/client";
+import { api, callTool, data, Problem, type Schemas } from "../../api/client";
 import { useRead } from "../../api/use";
 import { ago, dollars, duration, percent, short } from "../../format";
 import { BASE } from "../../pages";
@@ -137,8 +137,14 @@ function questions(vocabulary: Vocabulary): { agent: string; text: string }[] {
   return [...ofData, t("home.ask_can"), t("home.ask_know")].slice(0, EXAMPLES).map((text) => ({ agent: "dialogue", text }));
 }
 
+/** No words of the tenant's own where they cannot be read: the questions that need none are shown all the same. */
+function unread(error: unknown): Vocabulary {
+  if (error instanceof Problem) return {};
+  throw error;
+}
+
 function Examples() {
-  const words = useRead(() => callTool<Vocabulary>("twin_vocabulary").catch(() => ({}) as Vocabulary), []);
+  const words = useRead(() => callTool<Vocabulary>("twin_vocabulary").catch(unread), []);
   return (
     <Card title={t("home.try")}>
       <Loaded of={words} lines={3}>
