@@ -1,6 +1,6 @@
 # Targets with a line each: `make`. Everything runs in .venv, which `make setup` fills with what requirements.lock says.
 .DEFAULT_GOAL := help
-.PHONY: help setup model integrations dist console demo up test verify test-properties test-rest test-stores kubernetes kind unit check chaos simulate faults isolation injections bench evals docs site requirements new-service lock sbom fmt
+.PHONY: help setup model integrations dist console demo up test verify test-properties test-rest test-stores kubernetes kind unit check chaos simulate faults isolation injections bench bench-peers evals docs site requirements new-service lock sbom fmt
 
 UV_VERSION := 0.13.9
 BIN := .venv/bin
@@ -151,6 +151,9 @@ injections: setup  ## Every order in every carrier and phrase; `make verify` tri
 
 bench: setup  ## Speed and quality, one report
 	$(BIN)/python -m bench
+
+bench-peers: setup  ## Retrieval beside mem0, LangGraph's store and Graphiti, without a language model
+	$(BIN)/python -m bench.peers
 
 evals: setup  ## Judge the answers to the question sets on a stack of its own, one report
 	$(BIN)/python -m evals --own

@@ -20,6 +20,7 @@ from tests.support.servers import PostgresServer
 from .chain import prepare
 from .load import Timed, measure
 from .plain import PlainNats, listening
+from .processes import cpu_seconds
 from .progress import say
 
 
@@ -50,6 +51,8 @@ class Compared:
     chain: list[Timed] = field(default_factory=list)
     ours_rate: float = 0.0
     chain_rate: float = 0.0
+    processor_ms: dict[str, float] = field(default_factory=dict)
+    """By part of the stack the milliseconds of a processor that a request took, with many in flight."""
 
     @property
     def ratio(self) -> float:
@@ -84,7 +87,10 @@ async def compare(stack: ChaosStack, sizes: Sizes) -> list[Compared]:
                 compared.chain.append(await measure(url, headers, path, body, sizes.each, 1))
                 compared.ours.append(await measure(stack.url, headers, path, body, sizes.each, 1))
             compared.chain_rate = (await measure(url, headers, path, body, sizes.many, sizes.flight)).rate
+            before = cpu_seconds(stack)
             compared.ours_rate = (await measure(stack.url, headers, path, body, sizes.many, sizes.flight)).rate
+            used = cpu_seconds(stack)
+            compared.processor_ms = {name: 1000 * (used[name] - before[name]) / sizes.many for name in used if name in before}
             found.append(compared)
     return found
 
