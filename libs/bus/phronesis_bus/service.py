@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 import signal
 import sys
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from types import TracebackType
+from datetime import UTC, datetime
 from typing import TextIO
 
-import structlog
 import uvloop
 from prometheus_client import CONTENT_TYPE_LATEST
-from structlog.typing import EventDict, Processor, WrappedLogger
 
 from phronesis_contracts import Nothing, ServiceError
 from phronesis_contracts.service import HEALTH, SPANS, Health, Spans, TraceRef
@@ -32,44 +31,13 @@ FIGURES = ("tool", "arguments", "outcome", "tokens", "nodes", "cached", "millise
 """Fields of its own that a line may have, by the `extra` of the call that writes it."""
 _CAUSES = 10
 _FRAMES = 60
-_Raised = tuple[type[BaseException], BaseException, TracebackType | None]
 
 
 def configure_logging(service: str, level: int = logging.INFO, stream: TextIO | None = None) -> None:
     """Send the standard library's loggers through one JSON formatter. `stream`: where to; standard error by default."""
 
-    def named(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
-        event["service"] = service
-        for name, current in (
-            ("correlation_id", correlation.get()),
-            ("trace_id", trace_id(traceparent())),
-            ("turn_id", turn.get()),
-            ("conversation_id", conversation.get()),
-            ("user_id", user.get()),
-        ):
-            if current:
-                event[name] = current
-        return event
-
-    shared: list[Processor] = [
-        structlog.stdlib.add_log_level,
-        structlog.stdlib.add_logger_name,
-        structlog.stdlib.PositionalArgumentsFormatter(),
-        structlog.stdlib.ExtraAdder(FIGURES),
-        named,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-    ]
     handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=shared,
-            processors=[
-                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                structlog.processors.ExceptionRenderer(_describe_exception),
-                structlog.processors.JSONRenderer(),
-            ],
-        )
-    )
+    handler.setFormatter(_JsonFormatter(service))
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level)
@@ -77,9 +45,36 @@ def configure_logging(service: str, level: int = logging.INFO, stream: TextIO | 
         logging.getLogger(noisy).setLevel(logging.WARNING)
 
 
-def _describe_exception(exc_info: _Raised) -> str:
+class _JsonFormatter(logging.Formatter):
+    """A line of JSON for each record, with what its turn and its trace are called."""
+
+    def __init__(self, service: str) -> None:
+        super().__init__()
+        self._service = service
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, object] = {
+            "timestamp": datetime.fromtimestamp(record.created, UTC).isoformat().replace("+00:00", "Z"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "event": record.getMessage(),
+            "service": self._service,
+            "correlation_id": correlation.get(),
+            "trace_id": trace_id(traceparent()),
+            "turn_id": turn.get(),
+            "conversation_id": conversation.get(),
+            "user_id": user.get(),
+        }
+        found = {name: value for name, value in line.items() if value}
+        found |= {name: vars(record)[name] for name in FIGURES if name in vars(record)}
+        if record.exc_info and record.exc_info[1] is not None:
+            found["exception"] = _describe_exception(record.exc_info[1])
+        return json.dumps(found, default=repr)
+
+
+def _describe_exception(raised: BaseException) -> str:
     lines: list[str] = []
-    error: BaseException | None = exc_info[1]
+    error: BaseException | None = raised
     for _ in range(_CAUSES):
         if error is None:
             break
