@@ -24,7 +24,7 @@ class MemorySettings(BaseSettings):
     similarity_floor: float | None = None
     """Cosine below which that model's texts are unrelated; the local model has its own, 0.28."""
     threads: int = Field(default=2, ge=1)
-    """Threads of the local model."""
+    """Threads of the local model, each of which embeds a batch of its own on one core."""
     query_cache_seconds: float = Field(default=900.0, ge=0)
     """Seconds that the vector of a question is kept."""
     query_cache_size: int = Field(default=2_048, ge=1)
