@@ -64,7 +64,9 @@ async def test_words_are_found_by_their_index(database: Database) -> None:
 
 
 async def test_the_nearest_vectors_are_found_by_the_hnsw_index(database: Database) -> None:
-    found = await plan(database, hnsw_search(384), [_VECTOR], TENANT, OWNER, ["fact"], 20, first="SET LOCAL enable_sort = off")
+    found = await plan(
+        database, hnsw_search(384), [_VECTOR], TENANT, [OWNER], ["fact"], 20, first="SET LOCAL enable_sort = off"
+    )
     assert "Index Scan using vectors_384" in found
 
 

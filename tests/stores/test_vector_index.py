@@ -365,3 +365,15 @@ async def test_of_many_writers_of_one_item_the_last_one_committed_is_found(store
     await asyncio.gather(*(write(seed) for seed in range(24)))
     [hit] = await _search(store.index, _ann(tenant), _vector(committed[-1]), 5)
     assert (hit.id, round(hit.cosine, 2)) == (entry.id, 1.0)
+
+
+async def test_a_small_part_of_a_large_table_is_searched_exactly(postgres: PostgresServer, tenant: str) -> None:
+    async with postgres.fresh_schema("memory") as settings, Database.open(settings, "memory") as database:
+        await PgVector(database, "model", DIMENSION).upsert([_entry(tenant, seed) for seed in range(5)])
+        large = []
+        async with postgres.session(settings, "memory") as owner:
+            for rows in (0, 1_000):
+                await owner.execute("UPDATE pg_class SET reltuples = $1::float8 WHERE oid = 'vectors'::regclass", float(rows))
+                index = PgVector(database, "model", DIMENSION, exact_rows=4)
+                large.append(await index.is_large(tenant, _ann(tenant)))
+        assert large == [True, False]

@@ -1,4 +1,4 @@
-"""Vectors of texts by the local model, all-MiniLM-L6-v2 with int8 weights, in a thread whose urgent work goes first."""
+"""Vectors of texts by the local model, all-MiniLM-L6-v2 with int8 weights, in threads whose urgent work goes first."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ import hashlib
 import importlib.resources
 import logging
 import sys
+import time
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -37,7 +40,23 @@ _WAITING, _WAITING_OF_TENANT = 512, 128
 tenant: ContextVar[str] = ContextVar("tenant", default="")
 """For whom texts are embedded; empty for the platform's own work over all tenants."""
 
-_Job = tuple[Callable[[], Any], "asyncio.Future[Any]"]
+_LULL = 1.0
+"""Seconds after something urgent for which one thread takes nothing else, unless it is the only one: more may follow."""
+BATCH = 32
+BATCH_TOKENS = 256
+"""Padded tokens of a batch. Larger ones are slower on two cores, take more memory, and keep a question waiting for longer."""
+_PADDED = 1.5
+"""Padded tokens for each of a text's own, up to which the texts of several callers are computed together."""
+
+
+@dataclass(frozen=True)
+class _Job:
+    """Texts that one caller waits for, and the work that is to be done on them."""
+
+    work: Callable[[list[str]], Sequence[Any]]
+    texts: list[str]
+    result: asyncio.Future[Sequence[Any]]
+    tokens: list[int]
 
 
 class _Lane:
@@ -58,73 +77,111 @@ class _Lane:
         self._waiting.setdefault(of, deque()).append(job)
         self._count += 1
 
-    def take(self) -> _Job:
-        """The next one; the tenant's others come after those of the other tenants."""
-        of, waiting = self._waiting.popitem(last=False)
-        job = waiting.popleft()
+    def take(self) -> list[_Job]:
+        """The next one whose caller is there, and those behind it that are quicker done with it than by themselves.
+
+        A tenant's others come after those of the other tenants.
+        """
+        taken: list[_Job] = []
+        while self._waiting:
+            of = next(iter(self._waiting))
+            job = self._waiting[of][0]
+            if job.result.done():  # its caller has gone
+                self._drop_first(of)
+                continue
+            if taken and (job.work != taken[0].work or not _fit([n for one in (*taken, job) for n in one.tokens])):
+                break
+            taken.append(job)
+            self._drop_first(of)
+        return taken
+
+    def _drop_first(self, of: str) -> None:
+        waiting = self._waiting.pop(of)
+        waiting.popleft()
         self._count -= 1
         if waiting:
             self._waiting[of] = waiting
-        return job
 
 
-class PriorityThread:
-    """Runs functions one at a time in a thread of its own. `open()` makes one."""
+class PriorityThreads:
+    """Works on texts in threads of its own, one batch in each. `open()` makes one."""
 
-    def __init__(self) -> None:
+    def __init__(self, threads: int) -> None:
         self._urgent = _Lane()
         self._bulk = _Lane()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="embedder")
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="embedder")
         self._wake = asyncio.Event()
+        self._asked = float("-inf")
+        self.threads = threads
 
     @classmethod
     @asynccontextmanager
-    async def open(cls) -> AsyncIterator[PriorityThread]:
+    async def open(cls, threads: int = 1) -> AsyncIterator[PriorityThreads]:
         """The lanes for the length of a block; what still waits at its end fails."""
-        lanes = cls()
-        task = asyncio.create_task(lanes._run(), name="embedder")
+        lanes = cls(threads)
+        tasks = [
+            asyncio.create_task(lanes._run(spared=number == 0 < threads - 1), name="embedder") for number in range(threads)
+        ]
         try:
             yield lanes
         finally:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
             for lane in (lanes._urgent, lanes._bulk):
                 while lane:
-                    _, future = lane.take()
-                    if not future.done():
-                        future.set_exception(Unavailable("the embedder stops", retry_after=1))
-            lanes._thread.shutdown(wait=True)
+                    for job in lane.take():
+                        job.result.set_exception(Unavailable("the embedder stops", retry_after=1))
+            lanes._threads.shutdown(wait=True)
 
-    async def do(self, function: Callable[[], T], *, urgent: bool = False) -> T:
-        """The result of `function`, run before all that is not urgent where it is, and with the tenants in turn.
+    async def do(self, work: Callable[[list[str]], Sequence[T]], texts: list[str], *, urgent: bool = False) -> Sequence[T]:
+        """What `work` makes of these texts, before all that is not urgent where it is, and with the tenants in turn.
+
+        Texts of several callers that wait for the same work are handed to it together.
 
         Raises `Busy`: too much waits already.
         """
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        (self._urgent if urgent else self._bulk).add(tenant.get(), (function, future))
+        result: asyncio.Future[Sequence[T]] = asyncio.get_running_loop().create_future()
+        (self._urgent if urgent else self._bulk).add(tenant.get(), _Job(work, texts, result, [_guess_tokens(t) for t in texts]))
+        if urgent:
+            self._asked = time.monotonic()
         self._wake.set()
-        return await future
+        return await result
 
-    async def _run(self) -> None:
+    async def _run(self, *, spared: bool) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            await self._wake.wait()
-            lane = self._urgent or self._bulk
-            if not lane:
+            lull = self._asked + _LULL - time.monotonic() if spared else 0.0
+            jobs = self._urgent.take() or (self._bulk.take() if lull <= 0 else [])
+            if not jobs:
                 self._wake.clear()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(lull if self._bulk else None):
+                        await self._wake.wait()
                 continue
-            function, future = lane.take()
-            if future.done():  # its caller has gone
-                continue
+            texts = [text for job in jobs for text in job.texts]
             try:
-                result = await loop.run_in_executor(self._thread, function)
+                made = iter(await loop.run_in_executor(self._threads, jobs[0].work, texts))
             except Exception as error:
-                if not future.done():
-                    future.set_exception(error)
+                for job in jobs:
+                    if not job.result.done():
+                        job.result.set_exception(error)
             else:
-                if not future.done():
-                    future.set_result(result)
+                for job in jobs:
+                    of_job = list(islice(made, len(job.texts)))
+                    if not job.result.done():
+                        job.result.set_result(of_job)
+
+
+def _guess_tokens(text: str) -> int:
+    """About as many tokens as a text has: four characters are about one, and outside the Latin script each is one."""
+    return min(MAX_TOKENS, len(text) // 4 + len(text.encode(errors="replace")) - len(text) + 2)
+
+
+def _fit(tokens: Sequence[int]) -> bool:
+    """Whether texts of so many tokens are well computed together."""
+    padded = max(tokens) * len(tokens)
+    return len(tokens) <= BATCH and padded <= BATCH_TOKENS and padded <= _PADDED * sum(tokens)
 
 
 MODEL = "all-MiniLM-L6-v2-onnx-int8"
@@ -140,9 +197,10 @@ class WrongModel(Exception):
 
 
 class MiniLm:
-    """The model and its tokenizer. Not for several threads at once; `LocalEmbedder` gives it one.
+    """The model and its tokenizer, for one thread or several at once. Raises `WrongModel`: the weights' sha256 is another one.
 
-    Raises `WrongModel`: the weights' sha256 is another one.
+    Args:
+        threads: cores that one run takes.
     """
 
     def __init__(self, threads: int = 2) -> None:
@@ -157,7 +215,10 @@ class MiniLm:
         # An arena that grows by what is asked for, and shrinks now and then: without one, each run faults in all its
         # memory anew (a seventh more time), and one that doubles, or never shrinks, keeps the largest batch for ever.
         provider = ("CPUExecutionProvider", {"arena_extend_strategy": "kSameAsRequested"})
-        self._session = onnxruntime.InferenceSession(str(path), options, providers=[provider])
+        # Fused with the sum before it, the normalisation of a layer takes twice as long.
+        self._session = onnxruntime.InferenceSession(
+            str(path), options, providers=[provider], disabled_optimizers=["SkipLayerNormFusion"]
+        )
         self._shrinking = onnxruntime.RunOptions()
         self._shrinking.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
         self._runs = 0
@@ -208,29 +269,29 @@ def _load_tokenizer() -> Tokenizer:
 
 log = logging.getLogger(__name__)
 
-BATCH = 32
-BATCH_TOKENS = 256
-"""Padded tokens of a batch. Larger ones are slower on two cores, take more memory, and keep a question waiting for longer."""
-
 
 class LocalEmbedder:
-    """MiniLM in a thread of its own. `open()` makes one."""
+    """MiniLM in threads of its own. `open()` makes one."""
 
     model = MODEL
     dimension = DIMENSION
     floor: float | None = 0.28
     """MiniLM separates related from unrelated texts here (measured)."""
 
-    def __init__(self, model: MiniLm, lanes: PriorityThread) -> None:
+    def __init__(self, model: MiniLm, lanes: PriorityThreads) -> None:
         self._minilm = model
         self._lanes = lanes
 
     @classmethod
     @asynccontextmanager
     async def open(cls, threads: int) -> AsyncIterator[LocalEmbedder]:
-        """The embedder for the length of a block. Raises `WrongModel`: the installed weights are not the right ones."""
-        model = await asyncio.to_thread(MiniLm, threads)
-        async with PriorityThread.open() as lanes:
+        """The embedder for the length of a block. Raises `WrongModel`: the installed weights are not the right ones.
+
+        Args:
+            threads: batches that are computed side by side, each on one core; one batch on all of them takes longer.
+        """
+        model = await asyncio.to_thread(MiniLm, 1)
+        async with PriorityThreads.open(threads) as lanes:
             yield cls(model, lanes)
 
     async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
@@ -241,38 +302,44 @@ class LocalEmbedder:
         return await self._in_batches(texts)
 
     async def _in_batches(self, texts: Sequence[str], *, urgent: bool = False) -> list[Vector]:
-        """Equal texts are embedded once; batches hold texts of like lengths."""
-        distinct = list(dict.fromkeys(texts))
+        """Equal texts are embedded once; batches hold texts of like lengths, and as many are under way as there are threads."""
         found: dict[str, Vector] = {}
-        # Characters stand for tokens here: sorting needs no exact figure, and tokenising belongs in the thread.
-        for some in _group_texts(sorted(distinct, key=len)):
-            found |= dict(zip(some, await self._do(some, urgent=urgent), strict=True))
+        # Characters stand for tokens here: sorting needs no exact figure, and tokenising belongs in the threads.
+        batches = iter(_group_texts(sorted(dict.fromkeys(texts), key=len)))
+
+        async def embed() -> None:
+            for batch in batches:
+                found.update(zip(batch, await self._do(batch, urgent=urgent), strict=True))
+
+        if len(texts) == 1:
+            await embed()
+        else:
+            tasks = [asyncio.create_task(embed()) for _ in range(self._lanes.threads)]
+            try:
+                await asyncio.gather(*tasks)
+            finally:
+                for task in tasks:
+                    task.cancel()
         return [found[text] for text in texts]
 
-    async def _do(self, texts: list[str], *, urgent: bool) -> list[Vector]:
-        def work() -> list[Vector]:
-            return self._minilm.run([self._minilm.tokens(text) for text in texts])
-
+    async def _do(self, texts: list[str], *, urgent: bool) -> Sequence[Vector]:
         try:
-            vectors = await self._lanes.do(work, urgent=urgent)
+            return await self._lanes.do(self._work, texts, urgent=urgent)
         except ServiceError:
             raise
         except Exception as error:
             log.exception("the embedding model failed")
             raise Unavailable("the embedding model failed", retry_after=1) from error
-        return vectors
+
+    def _work(self, texts: list[str]) -> list[Vector]:
+        return self._minilm.run([self._minilm.tokens(text) for text in texts])
 
 
 def _group_texts(texts: Sequence[str]) -> Iterator[list[str]]:
-    """Texts, sorted by length, in batches whose padded size stays near the limit.
-
-    The limit is on memory, before anything is tokenised, so that characters will do: four are about a token, and outside
-    the Latin script each is one.
-    """
+    """Texts, sorted by length, in batches whose padded size stays near the limit, which is on memory."""
     group: list[str] = []
     for text in texts:
-        tokens = min(MAX_TOKENS, len(text) // 4 + len(text.encode()) - len(text) + 2)
-        if group and (len(group) >= BATCH or tokens * (len(group) + 1) > BATCH_TOKENS):
+        if group and (len(group) >= BATCH or _guess_tokens(text) * (len(group) + 1) > BATCH_TOKENS):
             yield group
             group = []
         group.append(text)

@@ -165,13 +165,17 @@ class Database:
                 pool.terminate()
 
     @asynccontextmanager
-    async def connection(self, tenant: Reach) -> AsyncIterator[Connection]:
+    async def connection(self, tenant: Reach, settings: str = "") -> AsyncIterator[Connection]:
         """A connection to read with, in one transaction that sees the rows of `tenant` alone.
+
+        Args:
+            settings: what is set for this transaction, as `SET LOCAL` statements; it costs no round trip.
 
         Raises:
             Unavailable: the database is down, refuses, or does not answer in time.
         """
-        async with self._begun(begin_statements(tenant, writes=False)) as connection:
+        begin = begin_statements(tenant, writes=False)
+        async with self._begun(f"{begin}; {settings}" if settings else begin) as connection:
             yield connection
 
     @asynccontextmanager

@@ -24,13 +24,14 @@ class MemorySettings(BaseSettings):
     similarity_floor: float | None = None
     """Cosine below which that model's texts are unrelated; the local model has its own, 0.28."""
     threads: int = Field(default=2, ge=1)
-    """Threads of the local model."""
+    """Threads of the local model, each of which embeds a batch of its own on one core."""
     query_cache_seconds: float = Field(default=900.0, ge=0)
     """Seconds that the vector of a question is kept."""
     query_cache_size: int = Field(default=2_048, ge=1)
     """Vectors of questions that are kept at most."""
-    exact_rows: int = Field(default=10_000, ge=0)
-    """Scopes up to this many rows are searched exactly, larger ones by HNSW."""
+    exact_rows: int = Field(default=4_000, ge=0)
+    """Scopes up to this many rows are searched exactly, larger ones by HNSW unless they are a small part of a large table; with
+    0 all are searched by HNSW."""
     ef_search: int = Field(default=160, ge=1, le=1_000)
     """Candidates that one step of the HNSW scan holds."""
     max_scan: int = Field(default=20_000, ge=1)

@@ -268,7 +268,10 @@ class VectorHit:
     id: str
     kind: ItemKind
     cosine: float
+    """Of the item's own vector, by which hits are chosen."""
     family: str = ""
+    nearest: float | None = None
+    """Of its own vector or its nearest passage, where the index tells it at once; `similarity` tells it in any case."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The local model, and the thread it runs in."""
+"""The local model, and the threads it runs in."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 
 import numpy as np
@@ -15,7 +15,7 @@ import pytest
 
 import phronesis_embedding
 from phronesis_contracts import Busy, Unavailable
-from phronesis_embedding import LocalEmbedder, PriorityThread
+from phronesis_embedding import LocalEmbedder, PriorityThreads
 from phronesis_memory.values import Vector
 
 
@@ -59,6 +59,12 @@ def test_other_weights_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: ob
         phronesis_embedding.MiniLm()
 
 
+async def run(lanes: PriorityThreads, function: Callable[[], object], *, urgent: bool = False) -> object:
+    """The result of a function that is done by itself."""
+    [result] = await lanes.do(lambda texts: [function()], ["text"], urgent=urgent)
+    return result
+
+
 async def test_what_is_urgent_waits_for_at_most_one_other() -> None:
     done: list[str] = []
     begun, go = threading.Event(), threading.Event()
@@ -68,11 +74,11 @@ async def test_what_is_urgent_waits_for_at_most_one_other() -> None:
         go.wait(5)
         done.append("first")
 
-    async with PriorityThread.open() as lanes:
-        tasks = [asyncio.create_task(lanes.do(first))]
-        tasks += [asyncio.create_task(lanes.do(partial(done.append, f"bulk {n}"))) for n in range(3)]
+    async with PriorityThreads.open() as lanes:
+        tasks = [asyncio.create_task(run(lanes, first))]
+        tasks += [asyncio.create_task(run(lanes, partial(done.append, f"bulk {n}"))) for n in range(3)]
         await asyncio.to_thread(begun.wait, 5)
-        tasks.append(asyncio.create_task(lanes.do(lambda: done.append("urgent"), urgent=True)))
+        tasks.append(asyncio.create_task(run(lanes, lambda: done.append("urgent"), urgent=True)))
         await asyncio.wait([*tasks], timeout=0)
         go.set()
         await asyncio.gather(*tasks)
@@ -80,10 +86,10 @@ async def test_what_is_urgent_waits_for_at_most_one_other() -> None:
 
 
 async def test_a_failure_reaches_its_caller_alone() -> None:
-    async with PriorityThread.open() as lanes:
+    async with PriorityThreads.open() as lanes:
         with pytest.raises(ZeroDivisionError):
-            await lanes.do(lambda: 1 / 0)
-        assert await lanes.do(lambda: 7) == 7
+            await run(lanes, lambda: 1 / 0)
+        assert await run(lanes, lambda: 7) == 7
 
 
 async def test_a_caller_that_has_gone_is_not_worked_for() -> None:
@@ -94,13 +100,13 @@ async def test_a_caller_that_has_gone_is_not_worked_for() -> None:
         begun.set()
         go.wait(5)
 
-    async with PriorityThread.open() as lanes:
-        first = asyncio.create_task(lanes.do(hold))
+    async with PriorityThreads.open() as lanes:
+        first = asyncio.create_task(run(lanes, hold))
         await asyncio.to_thread(begun.wait, 5)
-        gone = asyncio.create_task(lanes.do(lambda: done.append("gone")))
+        gone = asyncio.create_task(run(lanes, lambda: done.append("gone")))
         await asyncio.wait([gone], timeout=0)
         gone.cancel()
-        last = asyncio.create_task(lanes.do(lambda: done.append("last")))
+        last = asyncio.create_task(run(lanes, lambda: done.append("last")))
         await asyncio.wait([gone, last], timeout=0)
         go.set()
         await asyncio.gather(first, last)
@@ -113,10 +119,10 @@ async def test_tenants_take_turns() -> None:
 
     async def embed(tenant: str, number: int) -> None:
         phronesis_embedding.tenant.set(tenant)
-        await lanes.do(lambda: done.append(f"{tenant} {number}"))
+        await run(lanes, lambda: done.append(f"{tenant} {number}"))
 
-    async with PriorityThread.open() as lanes:
-        tasks = [asyncio.create_task(lanes.do(lambda: go.wait(5)))]
+    async with PriorityThreads.open() as lanes:
+        tasks = [asyncio.create_task(run(lanes, lambda: go.wait(5)))]
         await asyncio.wait(tasks, timeout=0)
         tasks += [asyncio.create_task(embed("loud", number)) for number in range(4)]
         tasks += [asyncio.create_task(embed("quiet", number)) for number in range(2)]
@@ -129,34 +135,93 @@ async def test_tenants_take_turns() -> None:
 async def test_a_tenant_with_too_much_waiting_is_refused_and_another_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(phronesis_embedding, "_WAITING_OF_TENANT", 1)
     go = threading.Event()
-    async with PriorityThread.open() as lanes:
-        tasks: list[asyncio.Task[object]] = [asyncio.create_task(lanes.do(lambda: go.wait(5)))]
+    async with PriorityThreads.open() as lanes:
+        tasks: list[asyncio.Task[object]] = [asyncio.create_task(run(lanes, lambda: go.wait(5)))]
         await asyncio.wait(tasks, timeout=0)
         await asyncio.wait(tasks, timeout=0)
         phronesis_embedding.tenant.set("loud")
-        tasks.append(asyncio.create_task(lanes.do(lambda: None)))
+        tasks.append(asyncio.create_task(run(lanes, lambda: None)))
         await asyncio.wait(tasks, timeout=0)
         with pytest.raises(Busy):
-            await lanes.do(lambda: None)
+            await run(lanes, lambda: None)
         phronesis_embedding.tenant.set("quiet")
-        tasks.append(asyncio.create_task(lanes.do(lambda: None)))
+        tasks.append(asyncio.create_task(run(lanes, lambda: None)))
         await asyncio.wait(tasks, timeout=0)
         go.set()
         await asyncio.gather(*tasks)
 
 
+def _counted(batches: list[list[str]]) -> Callable[[list[str]], list[int]]:
+    def count(texts: list[str]) -> list[int]:
+        batches.append(texts)
+        return [len(text) for text in texts]
+
+    return count
+
+
+async def test_texts_of_several_callers_that_wait_are_computed_together_and_each_has_its_own() -> None:
+    batches: list[list[str]] = []
+    go, count = threading.Event(), _counted(batches)
+    async with PriorityThreads.open() as lanes:
+        tasks: list[asyncio.Task[object]] = [asyncio.create_task(run(lanes, lambda: go.wait(5)))]
+        await asyncio.wait(tasks, timeout=0)
+        await asyncio.wait(tasks, timeout=0)
+        asked = [["one"], ["three", "seven"], ["a"]]
+        tasks += [asyncio.create_task(lanes.do(count, texts, urgent=True)) for texts in asked]
+        await asyncio.wait(tasks, timeout=0)
+        go.set()
+        found = (await asyncio.gather(*tasks))[1:]
+    assert batches == [["one", "three", "seven", "a"]]
+    assert found == [[3], [5, 5], [1]]
+
+
+async def test_a_short_text_is_not_padded_to_anothers_length() -> None:
+    batches: list[list[str]] = []
+    go, count = threading.Event(), _counted(batches)
+    async with PriorityThreads.open() as lanes:
+        tasks: list[asyncio.Task[object]] = [asyncio.create_task(run(lanes, lambda: go.wait(5)))]
+        await asyncio.wait(tasks, timeout=0)
+        await asyncio.wait(tasks, timeout=0)
+        tasks += [asyncio.create_task(lanes.do(count, [text])) for text in ("short", "long " * 40)]
+        await asyncio.wait(tasks, timeout=0)
+        go.set()
+        await asyncio.gather(*tasks)
+    assert [len(texts) for texts in batches] == [1, 1]
+
+
+async def test_one_of_several_threads_is_kept_for_questions_after_one_was_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(phronesis_embedding, "_LULL", 60.0)
+    both, go, held = threading.Barrier(2), threading.Event(), threading.Event()
+    holding: list[str] = []
+
+    def hold() -> None:
+        holding.append("held")
+        held.set()
+        go.wait(5)
+
+    async with PriorityThreads.open(2) as lanes:
+        await asyncio.gather(*(run(lanes, lambda: both.wait(5)) for _ in range(2)))
+        assert await run(lanes, lambda: "asked", urgent=True) == "asked"
+        texts = [asyncio.create_task(run(lanes, hold)) for _ in range(2)]
+        await asyncio.to_thread(held.wait, 5)
+        assert await run(lanes, lambda: "asked", urgent=True) == "asked"
+        assert holding == ["held"]
+        go.set()
+        await asyncio.gather(*texts)
+
+
 async def test_a_full_lane_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(phronesis_embedding, "_WAITING", 0)
-    async with PriorityThread.open() as lanes:
+    async with PriorityThreads.open() as lanes:
         with pytest.raises(Busy):
-            await lanes.do(lambda: None)
+            await run(lanes, lambda: None)
 
 
 async def test_what_waits_when_the_lanes_close_fails() -> None:
     go = threading.Event()
-    async with PriorityThread.open() as lanes:
-        running = asyncio.create_task(lanes.do(lambda: go.wait(5)))
-        waiting = asyncio.create_task(lanes.do(lambda: None))
+    async with PriorityThreads.open() as lanes:
+        running = asyncio.create_task(run(lanes, lambda: go.wait(5)))
+        waiting = asyncio.create_task(run(lanes, lambda: None))
         await asyncio.wait([running, waiting], timeout=0)
         await asyncio.wait([running, waiting], timeout=0)
         threading.Timer(0.1, go.set).start()

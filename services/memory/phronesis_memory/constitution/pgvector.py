@@ -146,7 +146,7 @@ class PgNodeVectors(PgVectors[NodeFilter, NodeHit]):
         asked[0] = 1
         async with self._database.connection(EVERY_TENANT) as connection:
             await connection.fetchval("SELECT count(embedding) FROM constitution_vectors")
-            await self.prefer_hnsw(connection)
+        async with self.by_hnsw(EVERY_TENANT) as connection:
             await connection.fetch(statement, to_halfvec(asked))
 
     def _conditions(self, tenant: str, scope: NodeFilter) -> Conditions:

@@ -139,12 +139,16 @@ class HybridSearch:
         self, audience: Audience, near: Sequence[_VectorHits | None], worded: Sequence[_TextHits | None], degraded: set[str]
     ) -> list[dict[str, float] | None]:
         """The cosine of every candidate: of those that only the words found too, and by the passages of what has some."""
-        cosines = [None if one is None else {hit.id: hit.cosine for hit in one[1]} for one in near]
+        cosines = [
+            None if one is None else {hit.id: hit.cosine if hit.nearest is None else hit.nearest for hit in one[1]}
+            for one in near
+        ]
         closer: list[tuple[dict[str, float], Vector, list[str]]] = []
         for known, one, words in zip(cosines, near, worded, strict=True):
             if one is not None and known is not None:
                 others = [hit.id for hit in words[1] if hit.id not in known] if words else []
-                closer.append((known, one[0], [hit.id for hit in one[1] if hit.kind not in _WITHOUT_PASSAGES] + others))
+                untold = [hit.id for hit in one[1] if hit.nearest is None and hit.kind not in _WITHOUT_PASSAGES]
+                closer.append((known, one[0], untold + others))
         if any(ids for *_, ids in closer):
             work = self._vectors.similarity(audience, [vector for _, vector, _ in closer], [ids for *_, ids in closer])
             for (known, *_), more in zip(closer, await self._part("vector", work, degraded) or [], strict=False):

@@ -30,6 +30,8 @@ _MOST_WAITING = 2_000
 """Memories of one tenant that may wait for their vectors; what is added beyond them is embedded before it is stored."""
 _BATCH = 24
 """Memories that are embedded together: some 130 ms of work, for which the next tenant waits."""
+_AT_ONCE = 2
+"""Batches that are under way: while one is written, another is embedded."""
 _CONTEXT = 50
 """Memories that a block is made of at most."""
 
@@ -211,4 +213,6 @@ async def serve_memories(
     await serve(bus, memories.GET_HISTORY_TOOL, span("search_memory", STORE, handlers.history))
     await serve(bus, memories.DELETE_MEMORIES_TOOL, span("delete_memory", STORE, handlers.delete))
     await serve(bus, memories.BUILD_CONTEXT_TOOL, span("search_memory", STORE, handlers.context))
-    work_in_background(bus, "memories", MemoryEmbedder(stored, drafting).step, waiting)
+    embedder_of_waiting = MemoryEmbedder(stored, drafting)
+    for _ in range(_AT_ONCE):
+        work_in_background(bus, "memories", embedder_of_waiting.step, waiting)

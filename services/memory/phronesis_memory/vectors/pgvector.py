@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from functools import cache
-from itertools import chain
 from typing import ClassVar, Generic, TypeVar, cast
 from uuid import UUID
 
@@ -42,10 +39,6 @@ _UPSERT = """
     ON CONFLICT (item_id) DO UPDATE SET kind = excluded.kind, family = excluded.family, model = excluded.model,
         dimension = excluded.dimension, embedding = excluded.embedding, passages = excluded.passages
     WHERE vectors.tenant = excluded.tenant AND vectors.owner = excluded.owner"""
-# Without sorting, only the index that yields rows in order of distance is left. All of it ends with the transaction.
-_PREFER_HNSW = """
-    SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('hnsw.ef_search', $1, true),
-        set_config('hnsw.max_scan_tuples', $2, true), set_config('enable_sort', 'off', true)"""
 
 
 @cache
@@ -69,16 +62,21 @@ def exact_search(vectors: int) -> str:
 
 @cache
 def hnsw_search(dimension: int) -> str:
-    """A search by the HNSW index of a dimension, in one owner's scope."""
+    """A search by the HNSW index of a dimension. Owners are searched together: the more rows pass, the fewer are visited."""
     vector = f"halfvec({dimension})"
     return f"""{_ASKED}
     SELECT n, item_id, kind, family, 1 - distance AS cosine FROM asked, LATERAL (
         SELECT item_id, kind, family, embedding::{vector} <=> asked.vector AS distance FROM vectors
-        WHERE dimension = {dimension} AND tenant = $2 AND owner = $3 AND kind = ANY($4::text[])
+        WHERE dimension = {dimension} AND tenant = $2 AND owner = ANY($3::text[]) AND kind = ANY($4::text[])
         ORDER BY embedding::{vector} <=> asked.vector LIMIT $5
     ) found"""  # noqa: S608
 
 
+_BREAK_EVEN = 1_250
+"""Where HNSW begins to pay off: scopes whose rows, squared, are more than so many times the rows of the whole table.
+
+Measured for 50 hits at 384 numbers: an exact search costs 0.55 µs for each row of the scope; HNSW costs 14 µs for each row that
+it visits, and on its way to 50 of the scope it visits all between them. Below the line it also finds fewer of the nearest."""
 _FRESH = 60.0
 """Seconds that the size of a scope is believed. A wrong belief costs time, never a row."""
 _SIZES = 10_000
@@ -116,7 +114,8 @@ class PgVectors(ABC, Generic[S, H]):
     """Vectors in a table of Postgres: small scopes are searched exactly, large ones by HNSW with iterative scan.
 
     Args:
-        exact_rows: scopes up to this many rows are searched exactly.
+        exact_rows: scopes up to this many rows are searched exactly, and so are small parts of a large table (`_BREAK_EVEN`);
+            with 0 every scope is searched by HNSW.
         ef_search: candidates that one step of the HNSW scan holds.
         max_scan: tuples that the iterative scan may visit before the exact search takes over.
     """
@@ -131,14 +130,18 @@ class PgVectors(ABC, Generic[S, H]):
         model: str,
         dimension: int,
         *,
-        exact_rows: int = 10_000,
+        exact_rows: int = 4_000,
         ef_search: int = 160,
         max_scan: int = 20_000,
     ) -> None:
         self._database, self._model, self._dimension = database, model, dimension
         self._stored_model = StoredModel(database, model, dimension)
         self._exact_rows = exact_rows
-        self._settings = (str(ef_search), str(max_scan))
+        # Without sorting, only the index that yields rows in order of distance is left. All of it ends with the transaction.
+        self._prefer_hnsw = (
+            f"SET LOCAL hnsw.iterative_scan = 'relaxed_order'; SET LOCAL hnsw.ef_search = {int(ef_search)}; "
+            f"SET LOCAL hnsw.max_scan_tuples = {int(max_scan)}; SET LOCAL enable_sort = off"
+        )
         self._sizes: OrderedDict[tuple[str, S], tuple[bool, float]] = OrderedDict()
 
     @abstractmethod
@@ -157,9 +160,11 @@ class PgVectors(ABC, Generic[S, H]):
     ) -> list[list[H]]:
         """For each vector what is nearest in a scope, of all its rows."""
 
-    async def prefer_hnsw(self, connection: Connection) -> None:
-        """Have the rest of the transaction search by HNSW, with this store's settings."""
-        await connection.fetchrow(_PREFER_HNSW, *self._settings)
+    @asynccontextmanager
+    async def by_hnsw(self, tenant: Reach) -> AsyncIterator[Connection]:
+        """A connection to read with, whose searches go by HNSW with this store's settings."""
+        async with self._database.connection(tenant, self._prefer_hnsw) as connection:
+            yield connection
 
     async def exact_search(self, tenant: str, scope: S, vectors: Sequence[str], limit: int) -> list[list[H]]:
         """For each vector what is nearest in a scope, whatever its size."""
@@ -168,8 +173,7 @@ class PgVectors(ABC, Generic[S, H]):
 
     async def hnsw_search(self, tenant: str, scope: S, vectors: Sequence[str], limit: int) -> list[list[H]]:
         """For each vector what is nearest in a large scope."""
-        async with self._database.connection(tenant) as connection:
-            await self.prefer_hnsw(connection)
+        async with self.by_hnsw(tenant) as connection:
             near = await self._by_hnsw(connection, tenant, scope, vectors, limit)
         short = [n for n, found in enumerate(near) if len(found) < limit]
         if short:
@@ -187,10 +191,15 @@ class PgVectors(ABC, Generic[S, H]):
         if known is not None and known[1] > now:
             return known[0]
         where = self._conditions(tenant, scope)
-        most = where.value(self._exact_rows + 1)
-        statement = f"SELECT count(*) FROM (SELECT FROM {self.table} WHERE {where.text} LIMIT {most}) counted"  # noqa: S608
+        fewest, table = where.value(float(self._exact_rows)), where.value(self.table)
+        statement = f"""
+            SELECT (SELECT count(*) FROM (SELECT FROM {self.table} WHERE {where.text} LIMIT most + 1) counted) > most FROM (
+                SELECT CASE WHEN {fewest}::float = 0 THEN 0
+                    ELSE greatest({fewest}::float, sqrt({_BREAK_EVEN} * greatest(reltuples, 0))) END::bigint AS most
+                FROM pg_class WHERE oid = {table}::text::regclass
+            ) bound"""  # noqa: S608
         async with self._database.connection(tenant) as connection:
-            large = bool(await connection.fetchval(statement, *where.values) > self._exact_rows)
+            large = bool(await connection.fetchval(statement, *where.values))
         self._sizes[tenant, scope] = (large, now + _FRESH)
         if len(self._sizes) > _SIZES:
             self._sizes.popitem(last=False)
@@ -225,17 +234,11 @@ class PgVector(PgVectors[Audience, VectorHit]):
         """What was written joined the items' transaction."""
 
     async def search(self, audience: Audience, vectors: Sequence[Vector], limit: int) -> list[list[VectorHit]]:
-        """Large owners are searched one by one: equality is what the HNSW scan is good at."""
         await self._stored_model.expect(*vectors)
-        given, tenant = [to_halfvec(vector) for vector in vectors], audience.tenant
-        scopes = [replace(audience, owners=(owner,)) for owner in audience.owners]
-        large = [scope for scope in scopes if await self.is_large(tenant, scope)]
-        small = tuple(owner for scope in scopes if scope not in large for owner in scope.owners)
-        found = await asyncio.gather(
-            *(self.hnsw_search(tenant, scope, given, limit) for scope in large),
-            *([self.exact_search(tenant, replace(audience, owners=small), given, limit)] if small else []),
-        )
-        return [sorted(chain(*of_vector), key=lambda hit: -hit.cosine)[:limit] for of_vector in zip(*found, strict=True)]
+        search = self.hnsw_search if await self.is_large(audience.tenant, audience) else self.exact_search
+        found = await search(audience.tenant, audience, [to_halfvec(vector) for vector in vectors], limit)
+        # The scan yields rows nearly in order.
+        return [sorted(hits, key=lambda hit: -hit.cosine) for hits in found]
 
     async def similarity(
         self, audience: Audience, vectors: Sequence[Vector], ids: Sequence[Sequence[str]]
@@ -285,8 +288,8 @@ class PgVector(PgVectors[Audience, VectorHit]):
     async def _by_hnsw(
         self, connection: Connection, tenant: str, scope: Audience, vectors: Sequence[str], limit: int
     ) -> list[list[VectorHit]]:
-        [owner] = scope.owners
-        rows = await connection.fetch(hnsw_search(self._dimension), list(vectors), tenant, owner, list(scope.kinds), limit)
+        statement = hnsw_search(self._dimension)
+        rows = await connection.fetch(statement, list(vectors), tenant, list(scope.owners), list(scope.kinds), limit)
         return hits_from_rows(rows, len(vectors))
 
     async def _exactly(

@@ -253,7 +253,7 @@ def _batches(objects: Sequence[Object], sizes: Sequence[int]) -> Iterator[list[O
 _WHOLE: dict[str, Any] = {"return_properties": ["owner", "kind", "family", "passages"], "include_vector": True}
 """Blobs are left out of an answer unless they are named."""
 _READ_IDS = 200
-"""Items of one call whose vectors are fetched: with the passages of long texts they are a few megabytes."""
+"""Items of one call whose passages are fetched: of long texts they are a few megabytes."""
 
 
 async def search(
@@ -267,13 +267,20 @@ async def search(
     )
 
 
-async def entries(client: WeaviateAsyncClient, audience: Audience, ids: Sequence[str]) -> list[VectorEntry]:
-    """Those of the items that the audience holds, with their vectors."""
+async def cosines(client: WeaviateAsyncClient, audience: Audience, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
+    """The cosine of those of the items that the audience holds, by their own vector or their nearest passage.
+
+    The server measures their own: to read the vectors takes most of the time of a search.
+    """
     batches = [list(ids[start : start + _READ_IDS]) for start in range(0, len(ids), _READ_IDS)]
     found = await asyncio.gather(
-        *(_read_entries(client, name, audience, batch) for batch in batches for name in _collections_of(audience))
+        *(_nearest_of(client, name, audience, vector, batch) for batch in batches for name in _collections_of(audience))
     )
-    return [entry for some in found for entry in some]
+    best: dict[str, float] = {}
+    for one in (one for some in found for one in some):
+        # An item whose kind is changing stands in two collections for a moment.
+        best[str(one.uuid)] = max(best.get(str(one.uuid), -1.0), _nearest_cosine(one, vector))
+    return best
 
 
 async def places(client: WeaviateAsyncClient) -> list[tuple[str, str]]:
@@ -305,16 +312,13 @@ async def answers(client: WeaviateAsyncClient, tenant: str) -> None:
         await fetch_objects(client, name, tenant, limit=1)
 
 
-def cosines(found: Sequence[VectorEntry], vectors: Sequence[Vector]) -> npt.NDArray[np.float64]:
-    """The cosine of each entry (row) with each vector (column), by its own vector or its nearest passage."""
-    if not found or not vectors:
-        return np.zeros((len(found), len(vectors)))
-    rows = _unit(np.stack([vector for entry in found for vector in (entry.vector, *entry.passages)]))
-    starts = np.cumsum([0] + [1 + len(entry.passages) for entry in found[:-1]])
-    best: npt.NDArray[np.float64] = np.maximum.reduceat(
-        rows @ _unit(np.stack([round_half(vector) for vector in vectors])).T, starts, axis=0
-    )
-    return best
+def _nearest_cosine(found: Any, vector: Vector) -> float:
+    """The cosine of an object, or of its nearest passage where that is nearer."""
+    own = 1.0 - float(found.metadata.distance)
+    if not (kept := found.properties.get("passages")):
+        return own
+    passages, asked = np.stack(unpack(base64.b64decode(kept), vector.size)), round_half(vector)[None]
+    return max(own, float((_unit(passages) @ _unit(asked).T).max()))
 
 
 def _unit(rows: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
@@ -334,13 +338,13 @@ def _audience_filter(name: str, audience: Audience) -> FilterReturn:
 
 async def _nearest(client: WeaviateAsyncClient, name: str, audience: Audience, vector: Vector, limit: int) -> list[VectorHit]:
     chosen = _audience_filter(name, audience)
-    found = await nearest_objects(client, name, audience.tenant, vector, limit, chosen, ("kind", "family"))
-    return [_to_hit(one) for one in found]
+    found = await nearest_objects(client, name, audience.tenant, vector, limit, chosen, ("kind", "family", "passages"))
+    return [_to_hit(one, vector) for one in found]
 
 
-def _to_hit(found: Any) -> VectorHit:
+def _to_hit(found: Any, vector: Vector) -> VectorHit:
     kind, family = ItemKind(found.properties["kind"]), found.properties["family"]
-    return VectorHit(str(found.uuid), kind, 1.0 - found.metadata.distance, family)
+    return VectorHit(str(found.uuid), kind, 1.0 - found.metadata.distance, family, _nearest_cosine(found, vector))
 
 
 def _best(found: Sequence[Sequence[VectorHit]], limit: int) -> list[VectorHit]:
@@ -351,10 +355,9 @@ def _best(found: Sequence[Sequence[VectorHit]], limit: int) -> list[VectorHit]:
     return list(best.values())[:limit]
 
 
-async def _read_entries(client: WeaviateAsyncClient, name: str, audience: Audience, ids: list[str]) -> list[VectorEntry]:
+async def _nearest_of(client: WeaviateAsyncClient, name: str, audience: Audience, vector: Vector, ids: list[str]) -> list[Any]:
     chosen = Filter.by_id().contains_any(ids) & _audience_filter(name, audience)
-    found = await fetch_objects(client, name, audience.tenant, limit=len(ids), filters=chosen, **_WHOLE)
-    return [_to_entry(audience.tenant, one) for one in found]
+    return await nearest_objects(client, name, audience.tenant, vector, len(ids), chosen, ("passages",))
 
 
 def _to_entry(tenant: str, found: Any) -> VectorEntry:

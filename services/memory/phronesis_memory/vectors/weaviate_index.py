@@ -213,11 +213,9 @@ class WeaviateIndex:
         self, audience: Audience, vectors: Sequence[Vector], ids: Sequence[Sequence[str]]
     ) -> list[dict[str, float]]:
         await self._stored_model.expect(*vectors)
-        wanted = list(dict.fromkeys(id for of_vector in ids for id in of_vector))
         async with self._weaviate.client(ASK) as client:
-            found = await collections.entries(client, audience, wanted)
-        rows = {entry.id: row for entry, row in zip(found, collections.cosines(found, vectors).tolist(), strict=True)}
-        return [{id: rows[id][n] for id in of_vector if id in rows} for n, of_vector in enumerate(ids)]
+            asked = zip(vectors, ids, strict=True)
+            return await asyncio.gather(*(collections.cosines(client, audience, vector, some) for vector, some in asked))
 
     async def count(self, tenant: str, owners: Sequence[str], prefix: str) -> int:
         async with self._weaviate.client(ASK) as client:

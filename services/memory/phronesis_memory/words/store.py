@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
 import asyncpg
 import numpy as np
@@ -24,7 +25,7 @@ _WORDS = 32
 
 _INSIDE = "tenant = $1 AND owner = ANY($2::text[]) AND kind = ANY($3::text[])"
 # One row for all items, with their figures packed: thousands of rows would cost more to decode than to find.
-_PACKED = """array_agg(item_id) AS ids, array_agg(family) AS families,
+_PACKED = """string_agg(uuid_send(item_id), ''::bytea) AS ids, array_agg(family) AS families,
         string_agg(int4send(array_position($3::text[], kind)), ''::bytea) AS kinds,
         string_agg(int4send(length), ''::bytea) AS lengths,
         string_agg(int4send(cardinality(terms)), ''::bytea) AS sizes,
@@ -59,6 +60,8 @@ _THESE = f"""
 _SIZES = f"""
     SELECT owner, kind, items, words, NULL::bigint AS term FROM scopes WHERE {_INSIDE} AND items > 0
     UNION ALL SELECT NULL, NULL, items, NULL, term FROM words WHERE term = ANY($4::bigint[])"""  # noqa: S608
+_ID = 16
+"""Bytes of an item's id."""
 _ELEMENT = np.dtype([("size", ">i4"), ("term", ">i8")])
 """An element of an array as the wire carries it; 20 bytes stand before the first."""
 
@@ -131,7 +134,7 @@ async def _candidates(connection: Connection, audience: Audience, queries: list[
     if chosen := [(n, _array_literal(terms)) for n, (terms, _) in enumerate(picked) if terms]:
         # The budget is a sum over words, so that nothing is cut short here.
         await more(_ANY, *_columns(chosen))
-    room = [BUDGET - sum(len(row["ids"]) for row in of_query) for of_query in batches]
+    room = [BUDGET - sum(len(row["ids"]) // _ID for row in of_query) for of_query in batches]
     steps = [
         (n, _array_literal(terms[:together]), _array_literal(terms[: together + 1]) if together < min(3, len(terms)) else None)
         for n, (_, crowded) in enumerate(picked)
@@ -187,10 +190,11 @@ def _hits(audience: Audience, weights: Weights, batch: asyncpg.Record | None, li
         np.frombuffer(batch["counts"], dtype=np.uint8),
     )
     scores, shares = bm25(weights, rows)
-    best = np.argsort(-scores, kind="stable")[:limit]
+    best = np.argsort(-scores, kind="stable")[:limit].tolist()
+    ids = [str(UUID(bytes=batch["ids"][_ID * i : _ID * (i + 1)])) for i in best]
     return [
-        TextHit(str(batch["ids"][i]), audience.kinds[rows.kind[i]], float(scores[i]), float(shares[i]), batch["families"][i])
-        for i in best.tolist()
+        TextHit(id, audience.kinds[rows.kind[i]], float(scores[i]), float(shares[i]), batch["families"][i])
+        for id, i in zip(ids, best, strict=True)
     ]
 
 
