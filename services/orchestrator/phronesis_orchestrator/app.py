@@ -166,6 +166,7 @@ async def build(
         cancelled=cancelled,
         released=neighbours.forget_agents,
         reasoner=reasoner,
+        slots=worker,
     )
     await take(bus, TURN, handlers.turn, workers=_INTAKE)
     await serve(bus, TURN_GET_TOOL, handlers.get)

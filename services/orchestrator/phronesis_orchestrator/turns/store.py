@@ -47,6 +47,7 @@ from .turn import (
     Failed,
     LostClaim,
     NewTurn,
+    Offer,
     Wait,
     new_conversation_id,
     parse_uuid,
@@ -63,11 +64,29 @@ UPDATE conversations SET next_turn = next_turn + 1, updated_at = now()
 WHERE id = $1 AND tenant = $2 AND user_id = $3 AND deleted_at IS NULL
 RETURNING next_turn - 1 AS sequence, agent
 """
-_INSERT = """
-INSERT INTO turns (id, tenant, user_id, conversation_id, sequence, agent, status, request, fingerprint, principal, key_id,
-                   expires_at, traceparent, correlation_id, retry_of, background)
-VALUES ($1, $2, $3, $4, $5, $6, 'queued', $7, $8, $9, $10, now() + make_interval(secs => $11), $12, $13, $14, $15)
+# Whether anything waits for a worker: a turn that may be claimed, or one whose worker is gone.
+_WAITS = """EXISTS (SELECT FROM turns WHERE status = 'queued' AND (lease_until IS NULL OR lease_until < now()) {only})
+    OR EXISTS (SELECT FROM turns WHERE status = 'running' AND lease_until < now() {only})"""
+_ANYTHING_WAITS = f"SELECT {_WAITS.format(only='')}"
+_LOOK = """
+SELECT (SELECT count(*) FROM turns WHERE tenant = $2 AND status IN ('queued', 'running', 'waiting')) AS open,
+       found.status, found.conversation_id, found.fingerprint, found.erased
+FROM (SELECT $1::uuid AS id) AS asked LEFT JOIN turns AS found USING (id)
 """
+# A worker ($16) that offers a free slot has the turn at once, where it is the first open one of its conversation and no
+# person's turn waits for a slot: then no other has a better right to it. The conversation's row is locked by now, and what is seen
+# here is seen behind that lock.
+_INSERT = f"""
+INSERT INTO turns (id, tenant, user_id, conversation_id, sequence, agent, status, request, fingerprint, principal, key_id,
+                   expires_at, traceparent, correlation_id, retry_of, background, worker, lease_until, fence, attempts,
+                   idle_claims)
+SELECT $1, $2, $3, $4, $5, $6, CASE WHEN mine THEN 'running' ELSE 'queued' END, $7, $8, $9, $10,
+       now() + make_interval(secs => $11), $12, $13, $14, $15, CASE WHEN mine THEN $16::text END,
+       CASE WHEN mine THEN now() + make_interval(secs => $17) END, mine::int, mine::int, mine::int
+FROM (SELECT $16::text IS NOT NULL AND NOT ({_WAITS.format(only='AND NOT background')}) AND NOT EXISTS (
+    SELECT FROM turns WHERE conversation_id = $4 AND sequence < $5 AND status IN ('queued', 'running'))) AS offered (mine)
+RETURNING status, created_at, EXISTS (SELECT FROM revoked_keys WHERE revoked_keys.key_id = $10) AS key_revoked
+"""  # noqa: S608
 # What a claim reads does not grow with what waits: it steps from tenant to tenant and from user to user over an index, and
 # takes from each only the first turns that are free, are the first open ones of their conversations and wait for no service
 # that is away. Beyond the users looked at, a tenant's oldest turns are candidates too, so that each comes to its turn.
@@ -235,11 +254,17 @@ class PostgresTurns:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def accept(self, turn: NewTurn, open_turns: int) -> Accepted:
-        """Commit a turn's row, or find it. Raises `KeyReused`, `NotFound` (conversation), `BadRequest` (agent), `Busy`."""
+    async def accept(self, turn: NewTurn, open_turns: int, offer: Offer | None = None) -> Accepted:
+        """Commit a turn's row, or find it. Raises `KeyReused`, `NotFound` (conversation), `BadRequest` (agent), `Busy`.
+
+        Args:
+            open_turns: how many turns of the tenant may be open.
+            offer: a free slot, which the turn has in the same commit where no other has a better right to it.
+        """
         try:
-            async with self._database.transaction(turn.who.tenant) as connection:
-                return await accept_turn(connection, turn, open_turns)
+            # Who has the better right is seen in the turns of all tenants.
+            async with self._database.transaction(turn.who.tenant if offer is None else EVERY_TENANT) as connection:
+                return await accept_turn(connection, turn, open_turns, offer)
         except asyncpg.UniqueViolationError:
             # The same turn was accepted at the same moment elsewhere; now it is there to be found.
             async with self._database.transaction(turn.who.tenant) as connection:
@@ -273,6 +298,8 @@ class PostgresTurns:
     ) -> list[Claim]:
         taken = (limit if tasks is None else tasks, list(away), *(most or (None, None)))
         async with self._database.transaction(EVERY_TENANT) as connection:
+            if not await connection.fetchval(_ANYTHING_WAITS):
+                return []
             await connection.execute(_BY_INDEX)
             rows = await connection.fetch(_CLAIM, worker, limit, lease, *taken)
         return [
@@ -416,26 +443,22 @@ class PostgresTurns:
             await connection.execute(_PAUSE_SCHEDULES, key, why)
 
 
-async def accept_turn(connection: Connection, turn: NewTurn, open_turns: int) -> Accepted:
-    """Write a turn's row in the transaction at hand, or find it. Raises as `PostgresTurns.accept` does."""
-    found = await connection.fetchrow(
-        "SELECT status, conversation_id, fingerprint, erased FROM turns WHERE id = $1", UUID(turn.id)
-    )
-    if found is not None:
+async def accept_turn(connection: Connection, turn: NewTurn, open_turns: int, offer: Offer | None = None) -> Accepted:
+    """Write a turn's row in the transaction at hand, or find it. Arguments and errors as of `PostgresTurns.accept`."""
+    who = turn.who
+    found = await connection.fetchrow(_LOOK, UUID(turn.id), who.tenant)
+    assert found is not None
+    if found["status"] is not None:
         if found["erased"]:
             # Also where it began the conversation: a repeat brings nothing back.
             raise NotFound("no such conversation", field="conversation_id")
         if found["fingerprint"] != turn.fingerprint:
             raise KeyReused("this idempotency key was used with another body")
         return Accepted(turn.id, str(found["conversation_id"]), TurnStatus(found["status"]))
-    who = turn.who
-    waiting = await connection.fetchval(
-        "SELECT count(*) FROM turns WHERE tenant = $1 AND status IN ('queued', 'running', 'waiting')", who.tenant
-    )
-    if waiting >= open_turns:
+    if found["open"] >= open_turns:
         raise Busy("too many turns of this tenant are open", retry_after=2)
     conversation_id, sequence = await _place(connection, turn)
-    await connection.execute(
+    row = await connection.fetchrow(
         _INSERT,
         UUID(turn.id),
         who.tenant,
@@ -452,8 +475,32 @@ async def accept_turn(connection: Connection, turn: NewTurn, open_turns: int) ->
         turn.correlation_id,
         parse_uuid(turn.request.retry_of, "turn", field="retry_of") if turn.request.retry_of else None,
         turn.request.task is not None,
+        *((None, 0.0) if offer is None else (offer.worker, offer.lease)),
     )
-    return Accepted(turn.id, str(conversation_id), TurnStatus.QUEUED)
+    assert row is not None
+    status = TurnStatus(row["status"])
+    return Accepted(turn.id, str(conversation_id), status, _first_claim(turn, str(conversation_id), row))
+
+
+def _first_claim(turn: NewTurn, conversation_id: str, row: asyncpg.Record) -> Claim | None:
+    """The claim with which a turn was accepted; `None` where it is queued."""
+    if row["status"] != TurnStatus.RUNNING:
+        return None
+    return Claim(
+        turn_id=turn.id,
+        conversation_id=conversation_id,
+        who=turn.who,
+        agent=turn.request.agent,
+        request=with_goal(turn.request),
+        fence=1,
+        attempts=1,
+        idle_claims=1,
+        expired=False,
+        key_revoked=row["key_revoked"],
+        created_at=row["created_at"],
+        traceparent=turn.traceparent,
+        correlation_id=turn.correlation_id,
+    )
 
 
 async def _place(connection: Connection, turn: NewTurn) -> tuple[UUID, int]:
