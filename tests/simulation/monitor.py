@@ -131,7 +131,9 @@ class Monitor:
         self._hold(all(row["sequence"] > other for other in others), "a turn took a place behind its back", row["id"], others)
         self._world.tell(f"turn {row['status']}", str(row["id"])[:8], row["sequence"])
         held = int(row["status"] == "running")
-        self._hold((row["fence"], row["attempts"], row["idle_claims"]) == (held, held, held), "a new turn is miscounted", row["id"])
+        self._hold(
+            (row["fence"], row["attempts"], row["idle_claims"]) == (held, held, held), "a new turn is miscounted", row["id"]
+        )
         self._idle[row["id"]] = held, held
         if held:
             self._check_place(row)

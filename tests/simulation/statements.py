@@ -293,7 +293,7 @@ def put_back(at: Transaction, id: UUID, fence: int, delay: float, wait: Row) -> 
 _ENDED = {"lease_until": None, "worker": None}
 
 
-@statement(turns._COMPLETE, "c8a979")
+@statement(turns._COMPLETE, "0abb33")
 def complete(
     at: Transaction,
     id: UUID,
@@ -312,10 +312,10 @@ def complete(
     says: bool,
     labels: Any,
     attached: list[str],
-) -> Row:
+) -> Row | None:
     row = at.get("turns", id)
     if row is None or not _is_mine(row, fence, at.now):
-        return {"count": 0}
+        return None
     write_end(at, row, says=says, reply=reply, recalled=recalled, labels=labels)
     conversation = at.get("conversations", row["conversation_id"])
     if conversation is not None:
@@ -341,20 +341,19 @@ def complete(
         stance = {"turn_id": id, "directive": directive, "reasoning": reasoning, "tenant": tenant}
         at.insert("directives", (id,), stance)
     write_outbox(at, tenant, subject, body, headers)
-    return {"count": 1}
+    return at.get("turns", id)
 
 
 def write_end(at: Transaction, row: Row, *, says: bool, **values: Any) -> None:
     at.update("turns", (row["id"],), status="completed", learnt=not says, ended_at=at.now, **values, **_ENDED)
 
 
-@statement(turns._FAIL, "e14e26")
+@statement(turns._FAIL, "5442ea")
 def fail(at: Transaction, id: UUID, fence: int, status: str, problem: Row, labels: Any) -> Row | None:
     row = at.get("turns", id)
     if row is None or not _is_mine(row, fence, at.now):
         return None
-    at.update("turns", (id,), status=str(status), problem=problem, labels=labels, ended_at=at.now, **_ENDED)
-    return {"id": id}
+    return at.update("turns", (id,), status=str(status), problem=problem, labels=labels, ended_at=at.now, **_ENDED)
 
 
 @statement(turns._CANCEL, "b879a2")
@@ -533,16 +532,20 @@ def read_record(at: Transaction, id: UUID) -> Row | None:
     return None if row is None else {"record": row["record"]}
 
 
-@statement(turns._KEEP, "816a4b")
-def keep_record(at: Transaction, id: UUID, fence: int, record: str, memories: list[str]) -> None:
+@statement(turns._KEEP, "709b0d")
+def keep_record(
+    at: Transaction, id: UUID, fence: int, record: str, memories: list[str], tenant: str, profile: str
+) -> Row | None:
+    """The model knows of no profiles: none of its turns runs with one."""
     turn = at.get("turns", id)
     if turn is None or turn["fence"] != fence or turn["status"] != "running":
-        return
+        return None
     at.lock("traces", id)
     if at.get("traces", id) is None:
         at.insert("traces", (id,), {"turn_id": id, "tenant": turn["tenant"], "record": record})
     else:
         at.update("traces", (id,), record=record)
+    return {"known": False}
 
 
 # The outbox, and writes with a key.

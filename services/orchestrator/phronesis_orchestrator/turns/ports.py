@@ -39,7 +39,7 @@ from phronesis_contracts.media import (
 )
 from phronesis_contracts.memory import PROFILE_GET, RETRIEVE, AugmentedMemoryContext, Profile, Retrieve
 from phronesis_contracts.messages import In, Out_
-from phronesis_contracts.orchestrator import PROGRESS, Conversation, ConversationRef, SubmitTurn, TurnProgress
+from phronesis_contracts.orchestrator import PROGRESS, Conversation, ConversationRef, SubmitTurn, Turn, TurnProgress
 
 from ..agents.cognition.thought import KnownStrategy, PastEpisode, StyleExample, ToolRecord
 from ..conversations.history import Past, Summary
@@ -54,8 +54,21 @@ from .turn import Claim, Completed, Failed, Offer, Wait
 class TurnEnding(Protocol):
     """Where a turn ends."""
 
-    async def end(self, claim: Claim, end: Completed | Failed) -> None:
-        """End a turn in one transaction. Raises `LostClaim` where the fence or the lease is no longer mine."""
+    async def end(
+        self, claim: Claim, end: Completed | Failed, record: StoredRecord | None = None, profile: AgentProfile | None = None
+    ) -> Turn | None:
+        """End a turn in one transaction.
+
+        Args:
+            record: what was recorded of it, which is kept in the same transaction.
+            profile: the profile that it ran with.
+
+        Returns:
+            The turn, where it has a row.
+
+        Raises:
+            LostClaim: the fence or the lease is no longer mine.
+        """
 
 
 class TurnQueue(Protocol):

@@ -35,7 +35,7 @@ from phronesis_contracts import (
 )
 from phronesis_contracts.agents import AnswerSource
 from phronesis_contracts.instructions import AgentProfile
-from phronesis_contracts.orchestrator import Reply, SubmitTurn, ToolOutcome, TurnProgress, TurnStatus, Usage
+from phronesis_contracts.orchestrator import Reply, SubmitTurn, ToolOutcome, Turn, TurnProgress, TurnStatus, Usage
 
 from ..agents.binding import Origins
 from ..agents.client import serve_client
@@ -138,13 +138,11 @@ class TurnRunner:
                 return await pause_turn(self._services.approvals, self._services.show, claim, paused)
             if isinstance(end, Failed):
                 span.set_attribute("error.type", end.problem.code)
-            await self._keep_record(claim, record)
-            await self._services.turns.end(claim, end)
+            turn = await self._services.turns.end(claim, end, record.kept(), record.profile)
             self._services.cognition.pasts.note(claim, end)
             self._count(claim, end, record.profile)
             self._services.ended()
-            line = TurnProgress(turn_id=claim.turn_id, kind="ended", conversation_id=claim.conversation_id)
-            await self._services.show(claim.who, line)
+            await self._services.show(claim.who, _last_line(claim, turn))
 
     async def _keep_record(self, claim: Claim, record: TurnRecord) -> None:
         """One that cannot be kept is logged, and the turn ends without."""
@@ -302,6 +300,17 @@ class TurnRunner:
             attached=media.names,
             labels=merge_labels((Label(kind=OriginKind.USER),), running.origins.labels),
         )
+
+
+_MOST_SHOWN = 32_000
+"""Characters of an ended turn that its last line carries; a larger one is asked for."""
+
+
+def _last_line(claim: Claim, turn: Turn | None) -> TurnProgress:
+    """The line that says that a turn has ended, with the turn, so that nobody who waits for it need ask."""
+    if turn is not None and len(turn.model_dump_json()) > _MOST_SHOWN:
+        turn = None
+    return TurnProgress(turn_id=claim.turn_id, kind="ended", conversation_id=claim.conversation_id, turn=turn)
 
 
 def begin_origins(origins: Origins, turn: TurnContext, request: SubmitTurn, labels: Iterable[Label]) -> None:
