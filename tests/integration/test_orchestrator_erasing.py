@@ -5,22 +5,28 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
-from phronesis_bus import Bus, News
+from phronesis_bus import Bus, News, erase_shown, show
 from phronesis_contracts import Label, Nothing, OriginKind, Principal
-from phronesis_contracts.deletions import Aged, DropAged
-from phronesis_contracts.orchestrator import TURN_ENDED, ChangedThing, StartingEvent
+from phronesis_contracts.deletions import Aged, DeleteConversation, DropAged
+from phronesis_contracts.facts import MemoryForgotten
+from phronesis_contracts.orchestrator import PROGRESS, TURN_ENDED, ChangedThing, StartingEvent, Turn, TurnProgress
 from phronesis_contracts.tasks import AddTrigger, Trigger
-from phronesis_orchestrator.conversations.handlers import Erasing
+from phronesis_orchestrator.agents.cognition.state import RecentHistory
+from phronesis_orchestrator.conversations.handlers import ConversationHandlers, Erasing
+from phronesis_orchestrator.conversations.store import PostgresConversations
+from phronesis_orchestrator.learning.handlers import BusStreams, Forgetting
+from phronesis_orchestrator.learning.store import PostgresCopies
 from phronesis_orchestrator.tasks.schedules import PostgresSchedules
+from phronesis_orchestrator.turns.ports import progress_on
 from phronesis_orchestrator.turns.store import PostgresJournal, PostgresTurns
 from phronesis_orchestrator.turns.turn import LostClaim
 from phronesis_postgres import EVERY_TENANT, Database
 from tests.stores.test_deletions import answered
-from tests.stores.test_turns import claimed, completed, new, someone
+from tests.stores.test_turns import SLOT, claimed, completed, new, someone
 from tests.support.bus import connected
 from tests.support.memory import calling
 from tests.support.servers import NatsServer, PostgresServer
@@ -148,3 +154,31 @@ async def test_an_event_starts_nothing_for_a_user_who_was_erased(database: Datab
     async with database.connection(EVERY_TENANT) as connection:
         assert await connection.fetchval("SELECT count(*) FROM trigger_events WHERE tenant = $1", ann.tenant) == 0
         assert await connection.fetchval("SELECT count(*) FROM turns WHERE tenant = $1", ann.tenant) == 0
+
+
+async def show_end(bus: Bus, turns: PostgresTurns, who: Principal) -> Turn:
+    """A turn that has ended, and said so with its reply."""
+    claim = (await turns.accept(new(who), 10, SLOT)).claim
+    assert claim is not None
+    turn = await turns.end(claim, completed(claim))
+    await show(bus, who, PROGRESS, turn.turn_id, TurnProgress(turn_id=turn.turn_id, kind="ended", turn=turn))
+    return turn
+
+
+async def test_the_reply_in_the_last_line_of_a_turn_goes_with_its_conversation(database: Database, bus: Bus) -> None:
+    turns, ann = PostgresTurns(database), someone()
+    gone, stays = await show_end(bus, turns, ann), await show_end(bus, turns, ann)
+    handlers = ConversationHandlers(PostgresConversations(database), progress_on(bus), lambda _: None, BusStreams(bus))
+    await handlers.delete(calling(ann), DeleteConversation(conversation_id=gone.conversation_id))
+    left = [await erase_shown(bus, PROGRESS, ann.tenant, ann.user, [turn.turn_id]) for turn in (gone, stays)]
+    assert left == [0, 1]
+
+
+async def test_the_reply_in_the_last_line_of_a_turn_goes_with_what_memory_forgets(database: Database, bus: Bus) -> None:
+    turns, ann = PostgresTurns(database), someone()
+    gone, stays = await show_end(bus, turns, ann), await show_end(bus, turns, ann)
+    forgetting = Forgetting(PostgresCopies(database), BusStreams(bus), RecentHistory(), lambda: None)
+    event = MemoryForgotten(forgetting_id=str(uuid4()), owner=ann.user, ids=(), turns=(gone.turn_id,))
+    await forgetting.on_memory_forgotten(News(ann.tenant, "n1", 1), event)
+    left = [await erase_shown(bus, PROGRESS, ann.tenant, ann.user, [turn.turn_id]) for turn in (gone, stays)]
+    assert left == [0, 1]

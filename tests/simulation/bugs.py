@@ -149,6 +149,22 @@ def claim_out_of_order() -> Iterator[None]:
         yield
 
 
+@bug(40)
+def slot_taken_out_of_order() -> Iterator[None]:
+    """A new turn has a free slot though an earlier one of its conversation is open, or somebody waits."""
+
+    def insert(at: Transaction, id: UUID, *more: Any) -> Row:
+        *_, worker, lease = more
+        row = statements.insert_turn(at, id, *more)
+        if worker is None or row["status"] == "running":
+            return row
+        at.update("turns", (id,), status="running", worker=worker, lease_until=at.now + seconds(lease), fence=1)
+        return {**row, **at.update("turns", (id,), attempts=1, idle_claims=1)}
+
+    with _statement(turns._INSERT, insert):
+        yield
+
+
 @bug(200)
 def place_without_the_lock() -> Iterator[None]:
     """A turn's place in its conversation is read, and counted up, without a lock."""

@@ -129,17 +129,28 @@ class Monitor:
         self._hold(self._keys.setdefault(key, row["id"]) == row["id"], "one key made two turns", *key)
         others = [other["sequence"] for other in self._of_conversation(row)]
         self._hold(all(row["sequence"] > other for other in others), "a turn took a place behind its back", row["id"], others)
-        self._world.tell("turn queued", str(row["id"])[:8], row["sequence"])
+        self._world.tell(f"turn {row['status']}", str(row["id"])[:8], row["sequence"])
+        held = int(row["status"] == "running")
+        self._hold(
+            (row["fence"], row["attempts"], row["idle_claims"]) == (held, held, held), "a new turn is miscounted", row["id"]
+        )
+        self._idle[row["id"]] = held, held
+        if held:
+            self._check_place(row)
 
     def _check_claim(self, before: Row, after: Row) -> None:
         now = after["lease_until"] - self._lease
         free = before["lease_until"] is None or before["lease_until"] < now
         self._hold(free, "a turn was claimed under a lease that had not run out", after["id"])
+        self._check_place(after)
+        few, most = self._idle.get(after["id"], (0, 0))
+        self._idle[after["id"]] = few + 1, most + 1
+
+    def _check_place(self, after: Row) -> None:
+        """A claimed turn is the first open one of its conversation, and runs there alone."""
         for other in self._of_conversation(after):
             self._hold(other["status"] != "running", "two turns of a conversation run at once", after["id"], other["id"])
         self._check_first(after, "claimed")
-        few, most = self._idle.get(after["id"], (0, 0))
-        self._idle[after["id"]] = few + 1, most + 1
 
     def _check_first(self, row: Row, what: str) -> None:
         for other in self._of_conversation(row):

@@ -70,14 +70,11 @@ def open_database(server: Server, owner: object) -> Database:
 # Accepting.
 
 
-@statement("SELECT status, conversation_id, fingerprint, erased FROM turns WHERE id = $1")
-def find_accepted(at: Transaction, id: UUID) -> Row | None:
-    return at.get("turns", id)
-
-
-@statement("SELECT count(*) FROM turns WHERE tenant = $1 AND status IN ('queued', 'running', 'waiting')")
-def count_open(at: Transaction, tenant: str) -> Row:
-    return {"count": sum(1 for row in at.rows("turns") if row["tenant"] == tenant and row["status"] in OPEN)}
+@statement(turns._LOOK, "ac00fb")
+def look_before_accepting(at: Transaction, id: UUID, tenant: str) -> Row:
+    of_tenant = sum(1 for row in at.rows("turns") if row["tenant"] == tenant and row["status"] in OPEN)
+    none = {"status": None, "conversation_id": None, "fingerprint": None, "erased": None}
+    return {**(at.get("turns", id) or none), "open": of_tenant}
 
 
 @statement(turns._PLACE_IN_NEW, "b63895")
@@ -111,7 +108,7 @@ def place(at: Transaction, id: UUID, tenant: str, user: str) -> Row | None:
     return {"sequence": changed["next_turn"] - 1, "agent": changed["agent"]}
 
 
-@statement(turns._INSERT, "f542cf")
+@statement(turns._INSERT, "cf594f")
 def insert_turn(
     at: Transaction,
     id: UUID,
@@ -129,16 +126,32 @@ def insert_turn(
     correlation: str | None,
     retry_of: UUID | None,
     background: bool,
-) -> None:
+    worker: str | None,
+    lease: float,
+) -> Row:
+    ahead = (
+        row
+        for row in at.rows("turns")
+        if row["conversation_id"] == conversation and row["sequence"] < sequence and row["status"] in ("queued", "running")
+    )
+    mine = worker is not None and not _somebody_waits(at) and next(ahead, None) is None
     row = {
         **{"id": id, "tenant": tenant, "user_id": user, "conversation_id": conversation, "sequence": sequence},
-        **{"agent": agent, "status": "queued", "request": request, "fingerprint": fingerprint, "principal": principal},
+        **{"agent": agent, "request": request, "fingerprint": fingerprint, "principal": principal},
         **{"key_id": key, "expires_at": at.now + seconds(expiry), "traceparent": traceparent, "correlation_id": correlation},
-        **{"retry_of": retry_of, "background": background, "fence": 0, "attempts": 0, "idle_claims": 0, "worker": None},
-        **{"lease_until": None, "created_at": at.now, "ended_at": None, "reply": None, "problem": None, "erased": False},
+        **{"retry_of": retry_of, "background": background, "fence": int(mine), "attempts": int(mine)},
+        **{"status": "running" if mine else "queued", "worker": worker if mine else None, "idle_claims": int(mine)},
+        **{"lease_until": at.now + seconds(lease) if mine else None, "created_at": at.now, "ended_at": None, "reply": None},
+        **{"problem": None, "erased": False},
         **{"approval_id": None, "labels": None, "learnt": False, "recalled": [], "wait": None, "waited_seconds": 0.0},
     }
     at.insert("turns", (id,), row, [("conversation_id,sequence", (conversation, sequence))])
+    return {**row, "key_revoked": any(revoked["key_id"] == key for revoked in at.rows("revoked_keys"))}
+
+
+def _somebody_waits(at: Transaction, *, tasks: bool = False) -> bool:
+    """Whether a turn may be claimed that waits for a worker, or has lost its own; background tasks among them or not."""
+    return any(_is_free(row, at.now) for row in at.rows("turns") if tasks or not row["background"])
 
 
 # Claiming.
@@ -187,6 +200,11 @@ def look_for_claims(
     shared.sort(key=lambda found: found[:3])
     people = [found for found in shared if not found[0]]
     return people + [found for found in shared if found[0]][:tasks]
+
+
+@statement(turns._ANYTHING_WAITS, "ec3ef9")
+def look_whether_anything_waits(at: Transaction) -> Row:
+    return {"exists": _somebody_waits(at, tasks=True)}
 
 
 @statement(turns._BY_INDEX)
@@ -275,7 +293,7 @@ def put_back(at: Transaction, id: UUID, fence: int, delay: float, wait: Row) -> 
 _ENDED = {"lease_until": None, "worker": None}
 
 
-@statement(turns._COMPLETE, "c8a979")
+@statement(turns._COMPLETE, "0abb33")
 def complete(
     at: Transaction,
     id: UUID,
@@ -294,10 +312,10 @@ def complete(
     says: bool,
     labels: Any,
     attached: list[str],
-) -> Row:
+) -> Row | None:
     row = at.get("turns", id)
     if row is None or not _is_mine(row, fence, at.now):
-        return {"count": 0}
+        return None
     write_end(at, row, says=says, reply=reply, recalled=recalled, labels=labels)
     conversation = at.get("conversations", row["conversation_id"])
     if conversation is not None:
@@ -323,20 +341,19 @@ def complete(
         stance = {"turn_id": id, "directive": directive, "reasoning": reasoning, "tenant": tenant}
         at.insert("directives", (id,), stance)
     write_outbox(at, tenant, subject, body, headers)
-    return {"count": 1}
+    return at.get("turns", id)
 
 
 def write_end(at: Transaction, row: Row, *, says: bool, **values: Any) -> None:
     at.update("turns", (row["id"],), status="completed", learnt=not says, ended_at=at.now, **values, **_ENDED)
 
 
-@statement(turns._FAIL, "e14e26")
+@statement(turns._FAIL, "5442ea")
 def fail(at: Transaction, id: UUID, fence: int, status: str, problem: Row, labels: Any) -> Row | None:
     row = at.get("turns", id)
     if row is None or not _is_mine(row, fence, at.now):
         return None
-    at.update("turns", (id,), status=str(status), problem=problem, labels=labels, ended_at=at.now, **_ENDED)
-    return {"id": id}
+    return at.update("turns", (id,), status=str(status), problem=problem, labels=labels, ended_at=at.now, **_ENDED)
 
 
 @statement(turns._CANCEL, "b879a2")
@@ -515,16 +532,20 @@ def read_record(at: Transaction, id: UUID) -> Row | None:
     return None if row is None else {"record": row["record"]}
 
 
-@statement(turns._KEEP, "816a4b")
-def keep_record(at: Transaction, id: UUID, fence: int, record: str, memories: list[str]) -> None:
+@statement(turns._KEEP, "709b0d")
+def keep_record(
+    at: Transaction, id: UUID, fence: int, record: str, memories: list[str], tenant: str, profile: str
+) -> Row | None:
+    """The model knows of no profiles: none of its turns runs with one."""
     turn = at.get("turns", id)
     if turn is None or turn["fence"] != fence or turn["status"] != "running":
-        return
+        return None
     at.lock("traces", id)
     if at.get("traces", id) is None:
         at.insert("traces", (id,), {"turn_id": id, "tenant": turn["tenant"], "record": record})
     else:
         at.update("traces", (id,), record=record)
+    return {"known": False}
 
 
 # The outbox, and writes with a key.

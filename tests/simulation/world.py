@@ -192,7 +192,9 @@ class World:
             worker.wake()
             relay.wake()
 
-        life.handlers = TurnHandlers(turns, neighbours, self.settings, progress, worker.wake, worker.cancel, lambda: None)
+        life.handlers = TurnHandlers(
+            turns, neighbours, self.settings, progress, worker.wake, worker.cancel, lambda: None, slots=worker
+        )
         life.approvals = ApprovalHandlers(approvals, resumed)
         await take(bus, TURN, life.handlers.turn, workers=2)
         start_sweep(bus, "approvals", lambda: approvals.expire(10), resumed, 2.0)

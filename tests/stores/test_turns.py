@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -18,6 +18,7 @@ from phronesis_contracts.orchestrator import (
     Problem,
     Reply,
     SubmitTurn,
+    TaskOrder,
     TurnStatus,
     Usage,
     turn_id,
@@ -25,13 +26,15 @@ from phronesis_contracts.orchestrator import (
 from phronesis_orchestrator.conversations.history import Past
 from phronesis_orchestrator.conversations.store import PostgresConversations
 from phronesis_orchestrator.tasks.store import PostgresWaits
+from phronesis_orchestrator.traces.record import StoredRecord
 from phronesis_orchestrator.turns.store import PostgresJournal, PostgresTurns
-from phronesis_orchestrator.turns.turn import Claim, Completed, Failed, LostClaim, NewTurn, Wait
+from phronesis_orchestrator.turns.turn import Claim, Completed, Failed, LostClaim, NewTurn, Offer, Wait
 from phronesis_postgres import EVERY_TENANT, Database, PostgresOutbox
 from tests.simulation.statements import model_database
 from tests.support.servers import PostgresServer
 
 LEASE = 15.0
+SLOT = Offer("w1", LEASE)
 
 
 @pytest.fixture(params=["postgres", "model"])
@@ -437,3 +440,105 @@ async def eventually_claimed(turns: PostgresTurns) -> Claim:
             claims = await turns.claim("w2", 1, LEASE)
             if claims:
                 return claims[0]
+
+
+async def test_a_turn_that_is_offered_a_free_slot_is_accepted_and_claimed_in_one_commit(turns: PostgresTurns) -> None:
+    who = someone(key="k7")
+    accepted = await turns.accept(new(who), 10, SLOT)
+    claim = accepted.claim
+    assert claim is not None
+    assert (accepted.status, claim.fence, claim.attempts, claim.idle_claims) == (TurnStatus.RUNNING, 1, 1, 1)
+    assert (claim.who, claim.expired, claim.key_revoked, claim.wait) == (who, False, False, None)
+    assert await turns.claim("w2", 5, LEASE) == []
+    assert await turns.renew("w1", [claim], LEASE) == {claim.turn_id}
+    await turns.end(claim, completed(claim))
+    assert (await turns.get(who, claim.turn_id)).status is TurnStatus.COMPLETED
+
+
+async def test_a_slot_is_offered_to_a_repeat_in_vain(turns: PostgresTurns) -> None:
+    turn = new(someone())
+    first = await turns.accept(turn, 10, SLOT)
+    assert await turns.accept(turn, 10, SLOT) == replace(first, claim=None)
+
+
+async def test_a_turn_whose_worker_is_killed_right_after_it_was_accepted_is_claimed_by_another(turns: PostgresTurns) -> None:
+    accepted = await turns.accept(new(someone()), 10, Offer("w1", 0.2))
+    assert accepted.claim is not None
+    async with asyncio.timeout(5):
+        while not (claims := await turns.claim("w2", 1, LEASE)):
+            pass
+    assert (claims[0].turn_id, claims[0].fence, claims[0].attempts) == (accepted.turn_id, 2, 2)
+    with pytest.raises(LostClaim):
+        await turns.end(accepted.claim, completed(accepted.claim))
+
+
+async def test_a_turn_behind_an_open_one_of_its_conversation_waits_though_a_slot_is_free(turns: PostgresTurns) -> None:
+    who = someone()
+    first = await turns.accept(new(who), 10, SLOT)
+    second = await turns.accept(new(who, first.conversation_id), 10, SLOT)
+    assert (second.status, second.claim) == (TurnStatus.QUEUED, None)
+    assert await turns.claim("w1", 5, LEASE) == []
+    assert first.claim is not None
+    await turns.end(first.claim, completed(first.claim))
+    assert (await claimed(turns)).turn_id == second.turn_id
+
+
+async def test_a_turn_takes_no_slot_before_one_of_another_tenant_that_waits(turns: PostgresTurns) -> None:
+    waits = await turns.accept(new(someone()), 10)
+    late = await turns.accept(new(someone()), 10, SLOT)
+    assert (late.status, late.claim) == (TurnStatus.QUEUED, None)
+    assert [one.turn_id for one in await turns.claim("w1", 5, LEASE)] == [waits.turn_id, late.turn_id]
+
+
+async def test_a_turn_takes_no_slot_before_one_whose_worker_is_gone(turns: PostgresTurns) -> None:
+    lost = await turns.accept(new(someone()), 10, Offer("w0", 0.0))
+    late = await turns.accept(new(someone()), 10, SLOT)
+    assert late.claim is None
+    assert [one.turn_id for one in await turns.claim("w1", 5, LEASE)] == [lost.turn_id, late.turn_id]
+
+
+async def test_a_turn_takes_a_slot_before_a_background_task_that_waits(turns: PostgresTurns) -> None:
+    who = someone()
+    task = new(who)
+    order = task.request.model_copy(update={"task": TaskOrder()})
+    await turns.accept(replace(task, request=order), 10)
+    assert (await turns.accept(new(who), 10, SLOT)).claim is not None
+
+
+async def test_a_turn_takes_a_slot_while_others_wait_for_what_does_not_answer(turns: PostgresTurns) -> None:
+    await turns.accept(new(someone()), 10)
+    await turns.put_back(await claimed(turns), GRAPH, 60)
+    assert (await turns.accept(new(someone()), 10, SLOT)).claim is not None
+
+
+async def test_the_first_claim_says_that_its_key_was_revoked(turns: PostgresTurns) -> None:
+    who = someone(key="k9")
+    await turns.revoke(who.tenant, "k9")
+    accepted = await turns.accept(new(who), 10, SLOT)
+    assert accepted.claim is not None
+    assert accepted.claim.key_revoked
+
+
+async def test_an_end_gives_the_turn_as_its_row_states_it_and_keeps_the_record_with_it(
+    turns: PostgresTurns, database: Database
+) -> None:
+    who = someone()
+    for end_of in (completed, lambda claim: Failed(TurnStatus.FAILED, Problem(code="internal", status=500))):
+        claim = (await turns.accept(new(who), 10, SLOT)).claim
+        assert claim is not None
+        ended = await turns.end(claim, end_of(claim), StoredRecord(notes={"mode": "quick"}))
+        assert ended == await turns.get(who, claim.turn_id)
+        async with database.connection(who.tenant) as connection:
+            kept = await connection.fetchval("SELECT record FROM traces WHERE turn_id = $1", UUID(claim.turn_id))
+        assert StoredRecord.model_validate_json(kept).notes == {"mode": "quick"}
+
+
+async def test_a_record_is_not_kept_by_a_worker_that_lost_its_claim(turns: PostgresTurns, database: Database) -> None:
+    who = someone()
+    claim = (await turns.accept(new(who), 10, SLOT)).claim
+    assert claim is not None
+    await turns.cancel(who, claim.turn_id)
+    with pytest.raises(LostClaim):
+        await turns.end(claim, completed(claim), StoredRecord())
+    async with database.connection(who.tenant) as connection:
+        assert await connection.fetchval("SELECT record FROM traces WHERE turn_id = $1", UUID(claim.turn_id)) is None

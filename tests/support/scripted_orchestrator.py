@@ -60,6 +60,8 @@ class ScriptedOrchestrator:
         self.submitted: dict[str, list[SubmitTurn]] = defaultdict(list)
         """Every copy of a turn that came, by the turn's id."""
         self.callers: dict[str, Principal] = {}
+        self.asked: list[str] = []
+        """Ids of the turns that were asked for."""
         self.refuse: Callable[[SubmitTurn], Problem | None] = lambda turn: None
         self.deaf_to: set[str] = set()
         """Texts whose turns are taken and answered with nothing."""
@@ -134,8 +136,8 @@ class ScriptedOrchestrator:
         await self.say(who, TurnProgress(turn_id=id, kind="waiting", detail={"approval_id": approval}))
         return approval
 
-    async def end(self, id: str, *, hint: bool = True) -> Turn:
-        """End a turn as its text says, and show its end unless the hint is to be lost."""
+    async def end(self, id: str, *, hint: bool = True, whole: bool = False) -> Turn:
+        """End a turn as its text says, and show its end unless the hint is to be lost; with the turn in it if `whole`."""
         who, turn, state = self._turns[id]
         problem = self.ends.get(turn.text)
         reply = None if problem else self._reply(state, turn)
@@ -145,7 +147,7 @@ class ScriptedOrchestrator:
         )
         self._turns[id] = (who, turn, ended)
         if hint:
-            await self.say(who, TurnProgress(turn_id=id, kind="ended"))
+            await self.say(who, TurnProgress(turn_id=id, kind="ended", turn=ended if whole else None))
         return ended
 
     async def say(self, who: Principal, progress: TurnProgress) -> None:
@@ -162,6 +164,7 @@ class ScriptedOrchestrator:
 
     async def get(self, call: Call, ref: TurnRef) -> Turn:
         """A turn of the caller."""
+        self.asked.append(ref.turn_id)
         who, _, turn = self._turns.get(ref.turn_id, (None, None, None))
         if turn is None or who is None or (who.tenant, who.user) != (call.who.tenant, call.who.user):
             raise NotFound("there is no such turn")

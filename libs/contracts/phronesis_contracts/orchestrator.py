@@ -257,7 +257,7 @@ class Problem(Message):
 
 
 class TurnProgress(Message):
-    """One line of a turn's progress. `ended` is a hint; `TURN_GET` is the truth."""
+    """One line of a turn's progress. `ended` is a hint; `TURN_GET` is the truth, and what `turn` says where it is there."""
 
     turn_id: str
     kind: str
@@ -276,6 +276,8 @@ class TurnProgress(Message):
     """For `live`: characters of the reply before this piece."""
     text: str | None = None
     """For `live`: the piece."""
+    turn: Turn | None = None
+    """For `ended`: the turn as its row states it; absent where it is too large for a line, or somebody stopped it."""
 
 
 class Source(Message):
@@ -378,6 +380,9 @@ class Turn(Message):
     """The first 240 characters of its message; in lists."""
     usage: Usage | None = None
     """What it used; absent until it has ended well."""
+
+
+TurnProgress.model_rebuild()
 
 
 class TurnRef(Message):

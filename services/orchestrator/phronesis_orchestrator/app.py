@@ -166,6 +166,7 @@ async def build(
         cancelled=cancelled,
         released=neighbours.forget_agents,
         reasoner=reasoner,
+        slots=worker,
     )
     await take(bus, TURN, handlers.turn, workers=_INTAKE)
     await serve(bus, TURN_GET_TOOL, handlers.get)
@@ -176,7 +177,7 @@ async def build(
     await follow(bus, RELEASED, handlers.on_released, every_copy=True)
     await follow(bus, NODE_CHANGED, vocabularies.on_node_changed, every_copy=True)
     await follow(bus, ONTOLOGY_CHANGED, vocabularies.on_ontology_changed, every_copy=True)
-    await serve_conversations(bus, ConversationHandlers(stores.conversations, progress, cancelled))
+    await serve_conversations(bus, ConversationHandlers(stores.conversations, progress, cancelled, BusStreams(bus)))
     await serve_erasing(bus, stores.database, cancelled, cognition.pasts.drop)
     forgetter = await serve_forgetting(bus, stores.database, relay.wake, cancelled, cognition.pasts.drop)
     neighbours.inside(PREVIEW_SOURCE, forgetter.preview)

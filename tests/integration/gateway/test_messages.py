@@ -201,6 +201,20 @@ async def test_an_end_whose_hint_was_lost_is_found_in_the_row(
     assert (await sending).json()["user_response"] == f"You said: {text}"
 
 
+@pytest.mark.parametrize(("whole", "asked"), [(True, 0), (False, 1)])
+async def test_an_ended_turn_is_asked_for_only_where_its_last_line_does_not_carry_it(
+    api: RunningGateway, ann: Holder, orchestrator: ScriptedOrchestrator, whole: bool, asked: int
+) -> None:
+    text = f"whole {uuid4()}"
+    orchestrator.slow.add(text)
+    sending = asyncio.create_task(send(api, ann, text))
+    turn = await orchestrator.arrived(text=text)
+    await orchestrator.end(turn, whole=whole)
+    answer = await sending
+    assert (answer.status_code, answer.json()["user_response"]) == (200, f"You said: {text}")
+    assert orchestrator.asked.count(turn) == asked
+
+
 @pytest.mark.verify
 async def test_a_turn_that_takes_longer_than_the_wait_is_a_202_and_goes_on(
     api: RunningGateway, ann: Holder, orchestrator: ScriptedOrchestrator

@@ -167,10 +167,12 @@ class FakeTurns:
     recorded: list[Audited] = field(default_factory=list)
     grants: list[tuple[str, frozenset[OriginKind], str]] = field(default_factory=list)
     """Consents that cover later calls: the tool, the kinds of origins, the hosts."""
+    traced: Any = None
+    """How the answer came about."""
 
-    async def end(self, claim: Claim, end: Completed | Failed) -> None:
+    async def end(self, claim: Claim, end: Completed | Failed, record: Any = None, profile: AgentProfile | None = None) -> None:
         assert self.end_of is None, "a turn ends once"
-        self.end_of = end
+        self.end_of, self.traced = end, record
 
     async def wait(self, claim: Claim, asked: ApprovalRequest) -> None:
         self.asked[asked.approval_id] = asked

@@ -95,9 +95,9 @@ class Turns(FakeTurns):
 
     tell: Told = print
 
-    async def end(self, claim: Claim, end: Any) -> None:
+    async def end(self, claim: Claim, end: Any, record: Any = None, profile: Any = None) -> None:
         self.tell("end")
-        await super().end(claim, end)
+        await super().end(claim, end, record, profile)
 
 
 @dataclass

@@ -120,8 +120,8 @@ class SubmittedTurn:
     turn_id: str
     conversation_id: str
     listener: Listener[TurnProgress]
-    ended: bool = False
-    """Whether its end has been hinted at."""
+    ended: TurnProgress | None = None
+    """The hint at its end, once it was heard; most carry the ended turn."""
 
 
 class TurnService:
@@ -193,8 +193,10 @@ class TurnService:
         """
         due = time.monotonic() + seconds
         while (left := due - time.monotonic()) > 0 and not turn.listener.closed:
-            if not turn.ended:
+            if turn.ended is None:
                 turn.ended = await _wait_for_hint(turn.listener, min(LOOK, left), on_progress)
+            if turn.ended is not None and turn.ended.turn is not None:
+                return turn.ended.turn
             try:
                 found = await self.state(who, turn.turn_id)
             except NotFound:
@@ -207,7 +209,7 @@ class TurnService:
                 return found
             if found.status is TurnStatus.WAITING:
                 return None
-            turn.ended = False
+            turn.ended = None
         return None
 
     async def _media(self, who: Principal, turn: str, given: tuple[MediaGiven, ...]) -> tuple[str, ...]:
@@ -261,7 +263,7 @@ class _Answers:
     def __init__(self, listener: Listener[TurnProgress], id: str | None) -> None:
         self._listener = listener
         self._id = id
-        self.ended = False
+        self.ended: TurnProgress | None = None
 
     async def next(self, seconds: float) -> TurnProgress | None:
         """`accepted` or `refused`, or `None` when neither came within `seconds`."""
@@ -271,7 +273,7 @@ class _Answers:
                 case "accepted" | "refused" if shown.correlation in (None, self._id):
                     return shown.message
                 case "ended":
-                    self.ended = True
+                    self.ended = shown.message
         return None
 
 
@@ -280,11 +282,13 @@ def _with_sent_field(problem: Problem) -> Problem:
     return problem.model_copy(update={"field": _FIELDS[head] + dot + rest}) if head in _FIELDS else problem
 
 
-async def _wait_for_hint(listener: Listener[TurnProgress], seconds: float, on_progress: _ProgressListener) -> bool:
+async def _wait_for_hint(
+    listener: Listener[TurnProgress], seconds: float, on_progress: _ProgressListener
+) -> TurnProgress | None:
     due = time.monotonic() + seconds
     while shown := await listener.next(due - time.monotonic()):
         if on_progress is not None:
             await on_progress(shown.message)
         if shown.message.kind in ("ended", "waiting"):
-            return True
-    return False
+            return shown.message
+    return None

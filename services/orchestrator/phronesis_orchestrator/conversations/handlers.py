@@ -42,15 +42,28 @@ from phronesis_contracts.orchestrator import (
 from phronesis_contracts.twin import GRAPH_PURGED
 from phronesis_postgres import WRITES_OF_USER, Connection, Database
 
+from ..learning.statements import Streams
 from ..turns.ports import ShowProgress
 from .store import WITHOUT_ARGUMENTS, PostgresConversations
 
 
 class ConversationHandlers:
-    """The handlers. `cancelled`: called with the id of a turn whose conversation was deleted, to stop it where it runs."""
+    """The handlers.
 
-    def __init__(self, conversations: PostgresConversations, progress: ShowProgress, cancelled: Callable[[str], None]) -> None:
+    Args:
+        cancelled: called with the id of a turn whose conversation was deleted, to stop it where it runs.
+        streams: what the broker keeps of turns.
+    """
+
+    def __init__(
+        self,
+        conversations: PostgresConversations,
+        progress: ShowProgress,
+        cancelled: Callable[[str], None],
+        streams: Streams,
+    ) -> None:
         self._conversations, self._progress, self._cancelled = conversations, progress, cancelled
+        self._streams = streams
 
     async def get(self, call: Call, request: ConversationRef) -> Conversation:
         return await self._conversations.get(call.who, request)
@@ -63,8 +76,15 @@ class ConversationHandlers:
         return FoundConversation(conversation_id=await self._conversations.ending(call.who, request))
 
     async def delete(self, call: Call, request: DeleteConversation) -> Deletion:
-        """Delete a conversation; what it has running commits nothing from here on."""
+        """Delete a conversation; what it has running commits nothing from here on.
+
+        Raises:
+            NotFound: there is no such conversation of the caller.
+            Unavailable: what was shown of its turns is not erased yet; a repeat erases it.
+        """
         deletion, stopped = await self._conversations.delete(call.who, request.conversation_id)
+        shown = await self._conversations.shown(call.who, request.conversation_id)
+        await self._streams.erase_shown(call.who.tenant, call.who.user, shown)
         for turn in stopped:
             self._cancelled(turn)
             line = TurnProgress(turn_id=turn, kind="ended", conversation_id=deletion.conversation_id)

@@ -44,6 +44,8 @@ from .history import AGED, MAX_CHARS, WINDOW, Past, PastTurn, Summary, split_att
 
 log = logging.getLogger(__name__)
 
+SHOWN = 3_700.0
+"""Seconds for which a line that was shown of a turn may be in its stream: an hour, and what clocks differ by."""
 TITLE = 60
 """Characters of a title."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -349,6 +351,16 @@ class PostgresConversations:
         if deletion is None:
             raise NotFound("no such conversation")
         return deletion, tuple(str(turn) for turn in stopped) if hidden else ()
+
+    async def shown(self, who: Principal, conversation_id: str) -> tuple[str, ...]:
+        """Ids of a conversation's turns that ended so lately that the broker may still keep what was shown of them."""
+        async with self._database.connection(who.tenant) as connection:
+            rows = await connection.fetch(
+                "SELECT id::text FROM turns WHERE conversation_id = $1 AND tenant = $2 AND user_id = $3"
+                " AND ended_at > now() - make_interval(secs => $4)",
+                *(parse_uuid(conversation_id, "conversation"), who.tenant, who.user, SHOWN),
+            )
+        return tuple(row["id"] for row in rows)
 
     async def deletion(self, who: Principal, deletion_id: str) -> Deletion:
         """A deletion of the caller. Raises `NotFound`: there is no such deletion of the caller."""

@@ -18,6 +18,7 @@ from phronesis_contracts.orchestrator import PROGRESS
 
 from ..agents.cognition.state import RecentHistory
 from ..agents.context import read_media
+from ..conversations.store import SHOWN
 from ..ledger.budgets import Ledger, make_entry
 from ..ledger.usage import admission
 from ..models.reasoner import Answer, CallFailed, Reasoner, current_call
@@ -37,8 +38,6 @@ class BusStreams:
         await erase_parked(self._bus, tenant, ids)
 
 
-_SHOWN = 3_700.0
-"""Seconds for which a line that was shown of a turn may be in its stream: an hour, and what clocks differ by."""
 _PARKED = 31 * 24 * 3_600.0
 """Seconds for which a message of a turn may be parked: thirty days, and a day on the way there."""
 
@@ -52,7 +51,7 @@ class Forgetting:
     async def on_memory_forgotten(self, news: News, event: MemoryForgotten) -> None:
         """Remove what was forgotten. A repeat erases in the streams again what the first try may not have reached."""
         await self._copies.forget(news.tenant, event)
-        shown = await self._copies.erased(news.tenant, event.owner, _SHOWN)
+        shown = await self._copies.erased(news.tenant, event.owner, SHOWN)
         await self._streams.erase_shown(news.tenant, event.owner, shown)
         turns = await self._copies.erased(news.tenant, event.owner, _PARKED)
         named = dict.fromkeys((*turns, *event.turns, *(id for id in (*event.ids, *event.found_by) if _is_uuid(id))))

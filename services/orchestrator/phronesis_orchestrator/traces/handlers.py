@@ -224,7 +224,9 @@ class ReplayEnd:
     def __init__(self) -> None:
         self.end_of: Completed | Failed | None = None
 
-    async def end(self, claim: Claim, end: Completed | Failed) -> None:
+    async def end(
+        self, claim: Claim, end: Completed | Failed, record: StoredRecord | None = None, profile: AgentProfile | None = None
+    ) -> None:
         self.end_of = end
 
 

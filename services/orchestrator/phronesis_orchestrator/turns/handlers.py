@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import nullcontext
 from uuid import uuid4
 
 from phronesis_bus import Call, News, correlation, traceparent
 from phronesis_contracts import BadRequest, NotFound, Principal, ServiceError, TimedOut, Unavailable
 from phronesis_contracts.errors import Busy
 from phronesis_contracts.instructions import Released
-from phronesis_contracts.orchestrator import ListTurns, SubmitTurn, Turn, TurnProgress, TurnRef, Turns, turn_id
+from phronesis_contracts.orchestrator import ListTurns, SubmitTurn, Turn, TurnProgress, TurnRef, Turns, TurnStatus, turn_id
 from phronesis_contracts.service import KeyRevoked
 
 from ..agents.client import check_client_request
 from ..models.reasoner import RULES, Reasoner
 from ..settings import OrchestratorSettings
-from .ports import Neighbours, ShowProgress
+from .ports import Neighbours, ShowProgress, Slots
 from .store import PostgresTurns
 from .turn import Accepted, NewTurn, check_task_order, expiry_seconds, hash_request, problem_from_error, with_goal
 
@@ -29,10 +30,11 @@ class TurnHandlers:
 
     Args:
         neighbours: the services it may ask.
-        accepted: called when a turn was accepted, to wake a worker.
+        accepted: called when a turn was queued, to wake a worker.
         cancelled: called with the id of a cancelled turn, to stop it where it runs.
         released: called when instructions changed.
         reasoner: what answers turns.
+        slots: where a turn may run at once; all are queued without it.
     """
 
     def __init__(
@@ -45,9 +47,10 @@ class TurnHandlers:
         cancelled: Callable[[str], None],
         released: Callable[[], None],
         reasoner: Reasoner = RULES,
+        slots: Slots | None = None,
     ) -> None:
         self._turns, self._neighbours, self._settings, self._progress = turns, neighbours, settings, progress
-        self._reasoner = reasoner
+        self._reasoner, self._slots = reasoner, slots
         self._accepted, self._cancelled, self._released = accepted, cancelled, released
 
     async def turn(self, call: Call, request: SubmitTurn) -> None:
@@ -55,7 +58,7 @@ class TurnHandlers:
         id = turn_id(call.who.tenant, call.who.user, request.idempotency_key)
         try:
             await self._validate(call.who, with_goal(request))
-            accepted = await self._turns.accept(self._new_turn(id, call.who, request), self._settings.open_turns)
+            accepted = await self._accept(self._new_turn(id, call.who, request))
         except ServiceError as error:
             if isinstance(error, (Unavailable, TimedOut)) and not isinstance(error, Busy):
                 raise  # a store is away: the job stays in its queue
@@ -63,8 +66,16 @@ class TurnHandlers:
             return
         await self._show_accepted(call.who, accepted)
 
+    async def _accept(self, turn: NewTurn) -> Accepted:
+        with self._slots.hold(turn.who, turn.request) if self._slots is not None else nullcontext() as offer:
+            accepted = await self._turns.accept(turn, self._settings.open_turns, offer)
+            if accepted.claim is not None and self._slots is not None:
+                self._slots.begin(accepted.claim)
+        return accepted
+
     async def _show_accepted(self, who: Principal, accepted: Accepted) -> None:
-        self._accepted()
+        if accepted.status is TurnStatus.QUEUED:
+            self._accepted()
         line = TurnProgress(turn_id=accepted.turn_id, kind="accepted", conversation_id=accepted.conversation_id)
         await self._progress(who, line)
         if accepted.status.ended:
@@ -121,7 +132,7 @@ class TurnHandlers:
             update={"idempotency_key": key, "retry_of": request.turn_id, "fingerprint": None}
         )
         new = self._new_turn(turn_id(call.who.tenant, call.who.user, key), call.who, again)
-        await self._show_accepted(call.who, await self._turns.accept(new, self._settings.open_turns))
+        await self._show_accepted(call.who, await self._accept(new))
         return await self._turns.get(call.who, new.id)
 
     async def on_key_revoked(self, news: News, event: KeyRevoked) -> None:

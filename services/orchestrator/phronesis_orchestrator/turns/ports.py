@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Awaitable, Callable, Collection
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, Protocol
 
@@ -38,7 +39,7 @@ from phronesis_contracts.media import (
 )
 from phronesis_contracts.memory import PROFILE_GET, RETRIEVE, AugmentedMemoryContext, Profile, Retrieve
 from phronesis_contracts.messages import In, Out_
-from phronesis_contracts.orchestrator import PROGRESS, Conversation, ConversationRef, TurnProgress
+from phronesis_contracts.orchestrator import PROGRESS, Conversation, ConversationRef, SubmitTurn, Turn, TurnProgress
 
 from ..agents.cognition.thought import KnownStrategy, PastEpisode, StyleExample, ToolRecord
 from ..conversations.history import Past, Summary
@@ -47,14 +48,27 @@ from ..metrics import BREAKER_STATE
 from ..models.limits import OPTIONAL_CALLS, Breaker, BreakerState, OptionalCall
 from ..models.templates import without_calls
 from ..traces.record import StoredRecord
-from .turn import Claim, Completed, Failed, Wait
+from .turn import Claim, Completed, Failed, Offer, Wait
 
 
 class TurnEnding(Protocol):
     """Where a turn ends."""
 
-    async def end(self, claim: Claim, end: Completed | Failed) -> None:
-        """End a turn in one transaction. Raises `LostClaim` where the fence or the lease is no longer mine."""
+    async def end(
+        self, claim: Claim, end: Completed | Failed, record: StoredRecord | None = None, profile: AgentProfile | None = None
+    ) -> Turn | None:
+        """End a turn in one transaction.
+
+        Args:
+            record: what was recorded of it, which is kept in the same transaction.
+            profile: the profile that it ran with.
+
+        Returns:
+            The turn, where it has a row.
+
+        Raises:
+            LostClaim: the fence or the lease is no longer mine.
+        """
 
 
 class TurnQueue(Protocol):
@@ -91,6 +105,16 @@ class TurnQueue(Protocol):
         Returns:
             Whether the turn was still mine.
         """
+
+
+class Slots(Protocol):
+    """The free slots of this process's worker."""
+
+    def hold(self, who: Principal, request: SubmitTurn) -> AbstractContextManager[Offer | None]:
+        """For a block: a free slot for a turn of `who`, which nobody else gets meanwhile; `None` where it may have none now."""
+
+    def begin(self, claim: Claim) -> None:
+        """Run a turn that was accepted into the held slot."""
 
 
 class Journal(Protocol):

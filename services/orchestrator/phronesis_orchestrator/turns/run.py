@@ -8,8 +8,9 @@ import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -25,6 +26,7 @@ from phronesis_contracts import (
     Internal,
     Label,
     OriginKind,
+    Principal,
     ServiceError,
     TimedOut,
     Unauthorized,
@@ -33,7 +35,7 @@ from phronesis_contracts import (
 )
 from phronesis_contracts.agents import AnswerSource
 from phronesis_contracts.instructions import AgentProfile
-from phronesis_contracts.orchestrator import Reply, SubmitTurn, ToolOutcome, TurnProgress, TurnStatus, Usage
+from phronesis_contracts.orchestrator import Reply, SubmitTurn, ToolOutcome, Turn, TurnProgress, TurnStatus, Usage
 
 from ..agents.binding import Origins
 from ..agents.client import serve_client
@@ -73,6 +75,7 @@ from .turn import (
     Deferred,
     Failed,
     LostClaim,
+    Offer,
     attempt_limit,
     expired_problem,
     fill_goal,
@@ -135,13 +138,11 @@ class TurnRunner:
                 return await pause_turn(self._services.approvals, self._services.show, claim, paused)
             if isinstance(end, Failed):
                 span.set_attribute("error.type", end.problem.code)
-            await self._keep_record(claim, record)
-            await self._services.turns.end(claim, end)
+            turn = await self._services.turns.end(claim, end, record.kept(), record.profile)
             self._services.cognition.pasts.note(claim, end)
             self._count(claim, end, record.profile)
             self._services.ended()
-            line = TurnProgress(turn_id=claim.turn_id, kind="ended", conversation_id=claim.conversation_id)
-            await self._services.show(claim.who, line)
+            await self._services.show(claim.who, _last_line(claim, turn))
 
     async def _keep_record(self, claim: Claim, record: TurnRecord) -> None:
         """One that cannot be kept is logged, and the turn ends without."""
@@ -301,6 +302,17 @@ class TurnRunner:
         )
 
 
+_MOST_SHOWN = 32_000
+"""Characters of an ended turn that its last line carries; a larger one is asked for."""
+
+
+def _last_line(claim: Claim, turn: Turn | None) -> TurnProgress:
+    """The line that says that a turn has ended, with the turn, so that nobody who waits for it need ask."""
+    if turn is not None and len(turn.model_dump_json()) > _MOST_SHOWN:
+        turn = None
+    return TurnProgress(turn_id=claim.turn_id, kind="ended", conversation_id=claim.conversation_id, turn=turn)
+
+
 def begin_origins(origins: Origins, turn: TurnContext, request: SubmitTurn, labels: Iterable[Label]) -> None:
     """Note what a turn begins with: its user's own words, and what else is there. `labels`: of that."""
     # Ids may be other people's choice: they stand in the goal, and are none of its owner's words.
@@ -442,6 +454,9 @@ class Worker:
         self._contention = Contention(slots)
         self._wake = asyncio.Event()
         self._running: dict[asyncio.Task[None], Claim] = {}
+        self._held = 0
+        """Slots that are held for turns that are being accepted or claimed."""
+        self._context = copy_context()
         self._loops: list[asyncio.Task[None]] = []
         self._stopping = False
 
@@ -450,17 +465,55 @@ class Worker:
         return len(self._running)
 
     @property
+    def _free(self) -> int:
+        return self._slots - len(self._running) - self._held
+
+    @property
     def _free_for_tasks(self) -> int:
         taken = sum(1 for claim in self._running.values() if claim.request.task is not None)
         return max(0, self._task_slots - taken)
 
     def start(self) -> None:
         """Begin to claim."""
+        self._context = copy_context()
         self._loops = [asyncio.create_task(each()) for each in (self._claim_loop, self._lease_loop, self._watch_loop)]
 
     def wake(self) -> None:
         """Say that there may be a turn to claim."""
         self._wake.set()
+
+    @contextmanager
+    def hold(self, who: Principal, request: SubmitTurn) -> Iterator[Offer | None]:
+        """For a block: a free slot for a turn of `who`, which nobody else gets meanwhile; `None` where it may have none now.
+
+        Background tasks have none: they wait until nobody's message does.
+        """
+        if self._stopping or request.task is not None or self._free <= 0 or not self._bus.connected or self._has_most(who):
+            yield None
+            return
+        self._held += 1
+        try:
+            yield Offer(self._bus.process, self._lease)
+        finally:
+            self._held -= 1
+
+    def _has_most(self, who: Principal) -> bool:
+        """Whether no further turn of a tenant may run here now."""
+        if (most := self._contention.most) is None or most[0] != who.tenant:
+            return False
+        return self._held + sum(claim.who.tenant == who.tenant for claim in self._people) >= most[1]
+
+    @property
+    def _people(self) -> list[Claim]:
+        return [claim for claim in self._running.values() if claim.request.task is None]
+
+    def begin(self, claim: Claim) -> None:
+        """Run a turn that is claimed; a worker that stops gives it back."""
+        work = self._give_back(claim, 0, counts=False) if self._stopping else self._run(claim)
+        # In the worker's own context: a turn inherits neither deadline nor span of the work that it was accepted in.
+        task = asyncio.get_running_loop().create_task(work, name=f"turn-{claim.turn_id}", context=self._context.copy())
+        self._running[task] = claim
+        task.add_done_callback(self._ended)
 
     def cancel(self, turn_id: str) -> None:
         """Stop a turn that was cancelled, if it runs here; elsewhere the next look at its lease stops it."""
@@ -478,9 +531,10 @@ class Worker:
     async def _claim_loop(self) -> None:
         while True:
             self._wake.clear()
-            free = self._slots - len(self._running)
+            free = self._free
             claims: list[Claim] = []
             if free > 0 and self._bus.connected:
+                self._held += free
                 try:
                     wanted = (self._free_for_tasks, self._patience.away(), self._contention.most)
                     claims = await self._turns.claim(self._bus.process, free, self._lease, *wanted)
@@ -491,10 +545,10 @@ class Worker:
                     # The loop may not end: turns would wait with nobody to take them.
                     log.exception("claiming failed")
                     await asyncio.sleep(_RETRY)
+                finally:
+                    self._held -= free
             for claim in claims:
-                task = asyncio.create_task(self._run(claim), name=f"turn-{claim.turn_id}")
-                self._running[task] = claim
-                task.add_done_callback(self._ended)
+                self.begin(claim)
             if not claims:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(SWEEP):
@@ -555,8 +609,7 @@ class Worker:
         while True:
             began = loop.time()
             await asyncio.sleep(_LOOK)
-            people = [claim.who.tenant for claim in self._running.values() if claim.request.task is None]
-            self._contention.note(loop.time() - began - _LOOK, people)
+            self._contention.note(loop.time() - began - _LOOK, [claim.who.tenant for claim in self._people])
 
     async def _lease_loop(self) -> None:
         while True:

@@ -47,6 +47,7 @@ from .turn import (
     Failed,
     LostClaim,
     NewTurn,
+    Offer,
     Wait,
     new_conversation_id,
     parse_uuid,
@@ -63,11 +64,29 @@ UPDATE conversations SET next_turn = next_turn + 1, updated_at = now()
 WHERE id = $1 AND tenant = $2 AND user_id = $3 AND deleted_at IS NULL
 RETURNING next_turn - 1 AS sequence, agent
 """
-_INSERT = """
-INSERT INTO turns (id, tenant, user_id, conversation_id, sequence, agent, status, request, fingerprint, principal, key_id,
-                   expires_at, traceparent, correlation_id, retry_of, background)
-VALUES ($1, $2, $3, $4, $5, $6, 'queued', $7, $8, $9, $10, now() + make_interval(secs => $11), $12, $13, $14, $15)
+# Whether anything waits for a worker: a turn that may be claimed, or one whose worker is gone.
+_WAITS = """EXISTS (SELECT FROM turns WHERE status = 'queued' AND (lease_until IS NULL OR lease_until < now()) {only})
+    OR EXISTS (SELECT FROM turns WHERE status = 'running' AND lease_until < now() {only})"""
+_ANYTHING_WAITS = f"SELECT {_WAITS.format(only='')}"
+_LOOK = """
+SELECT (SELECT count(*) FROM turns WHERE tenant = $2 AND status IN ('queued', 'running', 'waiting')) AS open,
+       found.status, found.conversation_id, found.fingerprint, found.erased
+FROM (SELECT $1::uuid AS id) AS asked LEFT JOIN turns AS found USING (id)
 """
+# A worker ($16) that offers a free slot has the turn at once, where it is the first open one of its conversation and no
+# person's turn waits for a slot: then no other has a better right to it. The conversation's row is locked by now, and this
+# sees what was committed before that.
+_INSERT = f"""
+INSERT INTO turns (id, tenant, user_id, conversation_id, sequence, agent, status, request, fingerprint, principal, key_id,
+                   expires_at, traceparent, correlation_id, retry_of, background, worker, lease_until, fence, attempts,
+                   idle_claims)
+SELECT $1, $2, $3, $4, $5, $6, CASE WHEN mine THEN 'running' ELSE 'queued' END, $7, $8, $9, $10,
+       now() + make_interval(secs => $11), $12, $13, $14, $15, CASE WHEN mine THEN $16::text END,
+       CASE WHEN mine THEN now() + make_interval(secs => $17) END, mine::int, mine::int, mine::int
+FROM (SELECT $16::text IS NOT NULL AND NOT ({_WAITS.format(only="AND NOT background")}) AND NOT EXISTS (
+    SELECT FROM turns WHERE conversation_id = $4 AND sequence < $5 AND status IN ('queued', 'running'))) AS offered (mine)
+RETURNING status, created_at, EXISTS (SELECT FROM revoked_keys WHERE revoked_keys.key_id = $10) AS key_revoked
+"""  # noqa: S608
 # What a claim reads does not grow with what waits: it steps from tenant to tenant and from user to user over an index, and
 # takes from each only the first turns that are free, are the first open ones of their conversations and wait for no service
 # that is away. Beyond the users looked at, a tenant's oldest turns are candidates too, so that each comes to its turn.
@@ -184,12 +203,13 @@ WHERE id = $1 AND fence = $2 AND status = 'running' RETURNING true
 # One statement, so that the end is one round trip between begin and commit. A turn that ends in calls of a client's tools
 # ($14 is false) leaves no messages and is not learnt from: the turn that brings the results says the same message again.
 # Nor does one in which nothing was to be done.
-_COMPLETE = """
+_OF_ENDED = "sequence, attempts, created_at, ended_at, traceparent, retry_of, expires_at, approval_id"
+_COMPLETE = f"""
 WITH mine AS (
     UPDATE turns SET status = 'completed', reply = $3, recalled = $12, learnt = NOT $14, labels = $15, ended_at = now(),
         lease_until = NULL, worker = NULL
     WHERE id = $1 AND fence = $2 AND status = 'running' AND lease_until > now()
-    RETURNING id, conversation_id
+    RETURNING id, conversation_id, {_OF_ENDED}
 ), place AS (
     UPDATE conversations SET next_message = next_message + CASE WHEN $14 THEN 2 ELSE 0 END, directive = $6,
         focus = coalesce($13, focus), updated_at = now()
@@ -198,18 +218,18 @@ WITH mine AS (
 ), said AS (
     INSERT INTO messages (conversation_id, seq, turn_id, role, text, attached)
     SELECT place.id, place.seq, $1, 'user', $4, $16::text[] FROM place WHERE $14 UNION ALL
-    SELECT place.id, place.seq + 1, $1, 'assistant', $5, '{}' FROM place WHERE $14
+    SELECT place.id, place.seq + 1, $1, 'assistant', $5, '{{}}' FROM place WHERE $14
 ), stance AS (
     INSERT INTO directives (turn_id, conversation_id, directive, reasoning) SELECT $1, place.id, $6, $7 FROM place
 ), news AS (
     INSERT INTO outbox (tenant, subject, body, headers) SELECT $8, $9, $10, $11 FROM mine
 )
-SELECT count(*) FROM mine
-"""
-_FAIL = """
+SELECT {_OF_ENDED} FROM mine
+"""  # noqa: S608
+_FAIL = f"""
 UPDATE turns SET status = $3, problem = $4, labels = $5, ended_at = now(), lease_until = NULL, worker = NULL
-WHERE id = $1 AND fence = $2 AND status = 'running' AND lease_until > now() RETURNING id
-"""
+WHERE id = $1 AND fence = $2 AND status = 'running' AND lease_until > now() RETURNING {_OF_ENDED}
+"""  # noqa: S608
 _LIST = """
 SELECT t.*, left(coalesce(nullif(t.request ->> 'text', ''), t.request -> 'task' ->> 'dry_run_of', m.text, ''), 240) AS opening
 FROM turns t LEFT JOIN messages m ON m.turn_id = t.id AND m.role = 'user'
@@ -235,11 +255,17 @@ class PostgresTurns:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def accept(self, turn: NewTurn, open_turns: int) -> Accepted:
-        """Commit a turn's row, or find it. Raises `KeyReused`, `NotFound` (conversation), `BadRequest` (agent), `Busy`."""
+    async def accept(self, turn: NewTurn, open_turns: int, offer: Offer | None = None) -> Accepted:
+        """Commit a turn's row, or find it. Raises `KeyReused`, `NotFound` (conversation), `BadRequest` (agent), `Busy`.
+
+        Args:
+            open_turns: how many turns of the tenant may be open.
+            offer: a free slot, which the turn has in the same commit where no other has a better right to it.
+        """
         try:
-            async with self._database.transaction(turn.who.tenant) as connection:
-                return await accept_turn(connection, turn, open_turns)
+            # Who has the better right is seen in the turns of all tenants.
+            async with self._database.transaction(turn.who.tenant if offer is None else EVERY_TENANT) as connection:
+                return await accept_turn(connection, turn, open_turns, offer)
         except asyncpg.UniqueViolationError:
             # The same turn was accepted at the same moment elsewhere; now it is there to be found.
             async with self._database.transaction(turn.who.tenant) as connection:
@@ -273,6 +299,8 @@ class PostgresTurns:
     ) -> list[Claim]:
         taken = (limit if tasks is None else tasks, list(away), *(most or (None, None)))
         async with self._database.transaction(EVERY_TENANT) as connection:
+            if not await connection.fetchval(_ANYTHING_WAITS):
+                return []
             await connection.execute(_BY_INDEX)
             rows = await connection.fetch(_CLAIM, worker, limit, lease, *taken)
         return [
@@ -311,43 +339,16 @@ class PostgresTurns:
             values = (UUID(claim.turn_id), claim.fence, delay, wait.model_dump(mode="json"))
             return bool(await connection.fetchval(_PUT_BACK, *values))
 
-    async def end(self, claim: Claim, end: Completed | Failed) -> None:
-        if isinstance(end, Completed):
-            await self._complete(claim, end)
-        else:
-            await self._fail(claim, end)
-
-    async def _complete(self, claim: Claim, end: Completed) -> None:
-        news = _news(claim, end, TurnStatus.COMPLETED, end.user_text, reply_for_models(end.reply))
-        row = end_outbox_row(claim.who.tenant, news)
+    async def end(
+        self, claim: Claim, end: Completed | Failed, record: StoredRecord | None = None, profile: AgentProfile | None = None
+    ) -> Turn:
         async with self._database.transaction(claim.who.tenant) as connection:
-            ended = await connection.fetchval(
-                _COMPLETE,
-                UUID(claim.turn_id),
-                claim.fence,
-                end.reply.model_dump(mode="json"),
-                end.user_text,
-                end.reply.user_response,
-                end.directive,
-                end.reasoning,
-                claim.who.tenant,
-                *row,
-                list(end.recalled),
-                None if end.focus is None else end.focus.model_dump(mode="json"),
-                not end.reply.tool_calls and not claim.dry,
-                labels_for_row(end.labels or UNKNOWN),
-                list(end.attached),
-            )
-        if not ended:
-            raise LostClaim(claim.turn_id)
-
-    async def _fail(self, claim: Claim, end: Failed) -> None:
-        async with self._database.transaction(claim.who.tenant) as connection:
-            problem = end.problem.model_dump(mode="json", exclude_none=True)
-            ended = (UUID(claim.turn_id), claim.fence, end.status, problem, labels_for_row(end.labels or UNKNOWN))
-            if not await connection.fetchval(_FAIL, *ended):
+            if record is not None:
+                await _keep(connection, claim, record, profile)
+            row = await (_complete(connection, claim, end) if isinstance(end, Completed) else _fail(connection, claim, end))
+            if row is None:
                 raise LostClaim(claim.turn_id)
-            await _announce(connection, claim.who, _news(claim, end, end.status, claim.request.text, ""))
+        return _ended_turn(claim, end, row)
 
     async def cancel(self, who: Principal, turn_id: str) -> Turn:
         """Cancel a turn that has not ended; raising the fence takes it from whoever runs it. Raises `NotFound`, `TurnEnded`."""
@@ -416,26 +417,74 @@ class PostgresTurns:
             await connection.execute(_PAUSE_SCHEDULES, key, why)
 
 
-async def accept_turn(connection: Connection, turn: NewTurn, open_turns: int) -> Accepted:
-    """Write a turn's row in the transaction at hand, or find it. Raises as `PostgresTurns.accept` does."""
-    found = await connection.fetchrow(
-        "SELECT status, conversation_id, fingerprint, erased FROM turns WHERE id = $1", UUID(turn.id)
+async def _complete(connection: Connection, claim: Claim, end: Completed) -> asyncpg.Record | None:
+    news = _news(claim, end, TurnStatus.COMPLETED, end.user_text, reply_for_models(end.reply))
+    return await connection.fetchrow(
+        _COMPLETE,
+        UUID(claim.turn_id),
+        claim.fence,
+        end.reply.model_dump(mode="json"),
+        end.user_text,
+        end.reply.user_response,
+        end.directive,
+        end.reasoning,
+        claim.who.tenant,
+        *end_outbox_row(claim.who.tenant, news),
+        list(end.recalled),
+        None if end.focus is None else end.focus.model_dump(mode="json"),
+        not end.reply.tool_calls and not claim.dry,
+        labels_for_row(end.labels or UNKNOWN),
+        list(end.attached),
     )
-    if found is not None:
+
+
+async def _fail(connection: Connection, claim: Claim, end: Failed) -> asyncpg.Record | None:
+    problem = end.problem.model_dump(mode="json", exclude_none=True)
+    ended = (UUID(claim.turn_id), claim.fence, end.status, problem, labels_for_row(end.labels or UNKNOWN))
+    row = await connection.fetchrow(_FAIL, *ended)
+    if row is not None:
+        await _announce(connection, claim.who, _news(claim, end, end.status, claim.request.text, ""))
+    return row
+
+
+def _ended_turn(claim: Claim, end: Completed | Failed, row: asyncpg.Record) -> Turn:
+    """A turn that has just ended, as its row states it."""
+    reply, problem = (end.reply, None) if isinstance(end, Completed) else (None, end.problem)
+    return Turn(
+        turn_id=claim.turn_id,
+        conversation_id=claim.conversation_id,
+        agent=claim.agent,
+        status=TurnStatus.COMPLETED if isinstance(end, Completed) else end.status,
+        sequence=row["sequence"],
+        attempts=row["attempts"],
+        created_at=row["created_at"],
+        ended_at=row["ended_at"],
+        trace_id=trace_id(row["traceparent"]),
+        retry_of=str(row["retry_of"]) if row["retry_of"] else None,
+        reply=reply,
+        usage=reply.usage if reply else None,
+        problem=problem,
+        expires_at=row["expires_at"],
+        approval_id=str(row["approval_id"]) if row["approval_id"] else None,
+    )
+
+
+async def accept_turn(connection: Connection, turn: NewTurn, open_turns: int, offer: Offer | None = None) -> Accepted:
+    """Write a turn's row in the transaction at hand, or find it. Arguments and errors as of `PostgresTurns.accept`."""
+    who = turn.who
+    found = await connection.fetchrow(_LOOK, UUID(turn.id), who.tenant)
+    assert found is not None
+    if found["status"] is not None:
         if found["erased"]:
             # Also where it began the conversation: a repeat brings nothing back.
             raise NotFound("no such conversation", field="conversation_id")
         if found["fingerprint"] != turn.fingerprint:
             raise KeyReused("this idempotency key was used with another body")
         return Accepted(turn.id, str(found["conversation_id"]), TurnStatus(found["status"]))
-    who = turn.who
-    waiting = await connection.fetchval(
-        "SELECT count(*) FROM turns WHERE tenant = $1 AND status IN ('queued', 'running', 'waiting')", who.tenant
-    )
-    if waiting >= open_turns:
+    if found["open"] >= open_turns:
         raise Busy("too many turns of this tenant are open", retry_after=2)
     conversation_id, sequence = await _place(connection, turn)
-    await connection.execute(
+    row = await connection.fetchrow(
         _INSERT,
         UUID(turn.id),
         who.tenant,
@@ -452,8 +501,32 @@ async def accept_turn(connection: Connection, turn: NewTurn, open_turns: int) ->
         turn.correlation_id,
         parse_uuid(turn.request.retry_of, "turn", field="retry_of") if turn.request.retry_of else None,
         turn.request.task is not None,
+        *((None, 0.0) if offer is None else (offer.worker, offer.lease)),
     )
-    return Accepted(turn.id, str(conversation_id), TurnStatus.QUEUED)
+    assert row is not None
+    status = TurnStatus(row["status"])
+    return Accepted(turn.id, str(conversation_id), status, _first_claim(turn, str(conversation_id), row))
+
+
+def _first_claim(turn: NewTurn, conversation_id: str, row: asyncpg.Record) -> Claim | None:
+    """The claim with which a turn was accepted; `None` where it is queued."""
+    if row["status"] != TurnStatus.RUNNING:
+        return None
+    return Claim(
+        turn_id=turn.id,
+        conversation_id=conversation_id,
+        who=turn.who,
+        agent=turn.request.agent,
+        request=with_goal(turn.request),
+        fence=1,
+        attempts=1,
+        idle_claims=1,
+        expired=False,
+        key_revoked=row["key_revoked"],
+        created_at=row["created_at"],
+        traceparent=turn.traceparent,
+        correlation_id=turn.correlation_id,
+    )
 
 
 async def _place(connection: Connection, turn: NewTurn) -> tuple[UUID, int]:
@@ -585,6 +658,7 @@ _KEEP = """
 INSERT INTO traces (turn_id, tenant, user_id, record, memories)
 SELECT id, tenant, user_id, $3, $4 FROM turns WHERE id = $1 AND fence = $2 AND status = 'running'
 ON CONFLICT (turn_id) DO UPDATE SET record = excluded.record, memories = excluded.memories
+RETURNING EXISTS (SELECT FROM ran_with WHERE tenant = $5 AND digest = $6) AS known
 """
 
 
@@ -611,18 +685,22 @@ class PostgresJournal:
             raise LostClaim(claim.turn_id)
 
     async def keep_record(self, claim: Claim, record: StoredRecord, profile: AgentProfile | None) -> None:
-        tenant, id = claim.who.tenant, UUID(claim.turn_id)
-        async with self._database.transaction(tenant) as connection:
-            if claim.attempts > 1 and (known := await connection.fetchval("SELECT record FROM traces WHERE turn_id = $1", id)):
-                record = join_records(StoredRecord.model_validate_json(known), record)
-            if profile is not None:
-                await connection.execute(
-                    "INSERT INTO ran_with (tenant, digest, profile) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
-                    *(tenant, record.profile, profile.model_dump_json()),
-                )
-            used = sorted({item.id for item in list_memories(record)})
-            kept = record.model_dump_json(exclude_defaults=True)
-            await connection.execute(_KEEP, id, claim.fence, kept, used)
+        async with self._database.transaction(claim.who.tenant) as connection:
+            await _keep(connection, claim, record, profile)
+
+
+async def _keep(connection: Connection, claim: Claim, record: StoredRecord, profile: AgentProfile | None) -> None:
+    tenant, id = claim.who.tenant, UUID(claim.turn_id)
+    if claim.attempts > 1 and (earlier := await connection.fetchval("SELECT record FROM traces WHERE turn_id = $1", id)):
+        record = join_records(StoredRecord.model_validate_json(earlier), record)
+    used = sorted({item.id for item in list_memories(record)})
+    kept = record.model_dump_json(exclude_defaults=True)
+    known = await connection.fetchval(_KEEP, id, claim.fence, kept, used, tenant, record.profile)
+    if profile is not None and known is False:
+        await connection.execute(
+            "INSERT INTO ran_with (tenant, digest, profile) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+            *(tenant, record.profile, profile.model_dump_json()),
+        )
 
 
 async def enter_spend(connection: Connection, turn: ChargedTurn, spend: LedgerEntry) -> None:

@@ -142,12 +142,13 @@ class NewTurn:
 
 
 @dataclass(frozen=True)
-class Accepted:
-    """A turn's row is committed; `status` is where it is by now."""
+class Offer:
+    """A free slot, for a turn that is being accepted."""
 
-    turn_id: str
-    conversation_id: str
-    status: TurnStatus
+    worker: str
+    """Name of the worker."""
+    lease: float
+    """Seconds that a claim lasts."""
 
 
 @dataclass(frozen=True)
@@ -174,6 +175,17 @@ class Claim:
     def dry(self) -> bool:
         """Whether nothing is to be done, kept as said, or learnt from."""
         return self.request.task is not None and self.request.task.dry_run_of is not None
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """A turn's row is committed; `status` is where it is by now."""
+
+    turn_id: str
+    conversation_id: str
+    status: TurnStatus
+    claim: Claim | None = None
+    """The claim of the worker that offered a slot, which has to run the turn; `None` where it is queued."""
 
 
 @dataclass(frozen=True)
