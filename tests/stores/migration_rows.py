@@ -302,6 +302,7 @@ ROWS: dict[str, dict[str, str]] = {
             f"FROM conversations WHERE id = {_id(1)};"
         ),
         "0019-shares": _OUTBOX,
+        "0020-audit": _OUTBOX,
     },
 }
 """By service and migration, in their order."""

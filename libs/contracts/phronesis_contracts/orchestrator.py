@@ -554,6 +554,58 @@ class Audited(Message):
     """The arguments with secrets masked and long texts cut."""
 
 
+class ListAudit(Message):
+    """Entries of the tenant's audit trail, newest first. For administrators."""
+
+    who: str | None = Field(default=None, max_length=200)
+    """Only what was done for this user."""
+    action: str | None = Field(default=None, max_length=200)
+    """Only actions that begin so."""
+    outcome: Literal["done", "refused"] | None = None
+    text: str | None = Field(default=None, max_length=200)
+    """Only entries that hold this anywhere, in letters of any case."""
+    since: AwareDatetime | None = None
+    until: AwareDatetime | None = None
+    """Only entries from before this."""
+    before: int | None = Field(default=None, ge=1, lt=2**63)
+    """Only entries behind this one, by id: `next` of the page before."""
+    limit: int = Field(default=50, ge=1, le=200)
+
+
+class AuditEntry(Message):
+    """One write, or one refusal, as the service that it was asked of saw it."""
+
+    id: int
+    """Its number in the trail."""
+    at: datetime
+    """When it was entered."""
+    service: str
+    """The service that entered it."""
+    who: str
+    """The user that it was done for."""
+    role: str
+    """The role and the agents that they had then."""
+    acted_by: str | None = None
+    """The user of the key that acted for `who`, where one did."""
+    action: str
+    """What was done, such as `keys.create`, or the name of a tool."""
+    outcome: str
+    """`done` or `refused`."""
+    code: str | None = None
+    """Why it was refused."""
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    """What it was done with: secrets masked, long texts cut; empty where they went with what they were about."""
+
+
+class AuditPage(Message):
+    """Entries of the audit trail, newest first."""
+
+    entries: tuple[AuditEntry, ...]
+    """The entries of the page; with a `text` there may be fewer than asked for, or none, although there are more pages."""
+    next: int | None = None
+    """What to give as `before` for the page behind; absent on the last one."""
+
+
 TURN = Job("orchestrator.v1.turn", SubmitTurn)
 PROGRESS = Out("orchestrator.v1.turn", TurnProgress)
 TURN_GET = Rpc("orchestrator.v1.turn.get", TurnRef, Turn)
@@ -569,4 +621,5 @@ CONVERSATION_FIND = Rpc("orchestrator.v1.conversation.find", FindConversation, F
 CONVERSATION_DELETE = Rpc("orchestrator.v1.conversation.delete", DeleteConversation, Deletion, timeout=10.0)
 DELETION_GET = Rpc("orchestrator.v1.deletion.get", DeletionRef, Deletion)
 CONVERSATION_DELETED = Event("orchestrator.v1.conversation.deleted", ConversationDeleted, followers=("memory", "media"))
+AUDIT_LIST = Rpc("orchestrator.v1.audit.list", ListAudit, AuditPage, timeout=10.0)
 TURN_ENDED = Event("orchestrator.v1.turn.ended", TurnEndedNews, followers=("memory",))

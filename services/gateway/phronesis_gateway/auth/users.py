@@ -1,4 +1,4 @@
-"""Users' data as a whole: erased with a proof, and kept for as long as their tenant says."""
+"""Users of a tenant: what they did, all their data erased with a proof, and kept for as long as their tenant says."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID, uuid4
 
 from fastapi import APIRouter, Path, Query
-from pydantic import ConfigDict
+from pydantic import AwareDatetime, ConfigDict
 from starlette.responses import Response
 
 from phronesis_bus import Bus, Kind, Metric, ask, audit_entry, work_in_background
@@ -34,6 +34,7 @@ from phronesis_contracts.deletions import (
     UserData,
     UserPreview,
 )
+from phronesis_contracts.orchestrator import AUDIT_LIST, AuditPage, ListAudit
 from phronesis_contracts.service import AUDITED, KEY_REVOKED, KeyRevoked
 from phronesis_postgres import EVERY_TENANT, Connection, Database, write_news
 
@@ -376,7 +377,7 @@ class RetentionGiven(Retention, defer_build=False):  # a body of a route: FastAP
     model_config = ConfigDict(json_schema_extra={"examples": [{"conversations": 365, "traces": 30}]})
 
 
-USERS, ERASURES, RETENTION = "/api/v1/users", "/api/v1/erasures", "/api/v1/retention"
+USERS, ERASURES, RETENTION, AUDIT = "/api/v1/users", "/api/v1/erasures", "/api/v1/retention", "/api/v1/audit"
 UserName = Annotated[
     str,
     Path(
@@ -469,6 +470,33 @@ def users_router(authenticator: Authenticator, bus: Bus, users: PostgresUsers, k
         await allowed(who, "retention.set")
         await users.keep(who, given)
         return json_response(given)
+
+    @routes.get(AUDIT, responses=route_responses(AuditPage))
+    async def list_audit(
+        who: Caller,
+        user: Annotated[str | None, Query(max_length=200, description="Only what was done for this user.")] = None,
+        action: Annotated[str | None, Query(max_length=200, description="Only actions that begin so, such as `keys.`.")] = None,
+        outcome: Annotated[Literal["done", "refused"] | None, Query(description="Only entries with this outcome.")] = None,
+        text: Annotated[
+            str | None, Query(max_length=200, description="Only entries that hold this anywhere, in letters of any case.")
+        ] = None,
+        since: Annotated[AwareDatetime | None, Query(description="Only entries from then or later.")] = None,
+        until: Annotated[AwareDatetime | None, Query(description="Only entries from before that.")] = None,
+        before: Annotated[
+            int | None, Query(ge=1, lt=2**63, description="Only entries behind this one: `next` of the page before.")
+        ] = None,
+        limit: Annotated[int, Query(ge=1, le=200, description="Entries at most.")] = 50,
+    ) -> Response:
+        """List the audit trail.
+
+        Who changed what in the tenant, and what was refused to whom, newest first. A page with a `text` looks through 10,000
+        entries at most, and `next` goes on behind them. For administrators.
+        """
+        await allowed(who, "audit.list")
+        wanted = ListAudit(
+            who=user, action=action, outcome=outcome, text=text, since=since, until=until, before=before, limit=limit
+        )
+        return json_response(await ask(bus, who, AUDIT_LIST, wanted))
 
     return routes
 

@@ -4,7 +4,7 @@ import { RefreshCw } from "lucide-preact";
 
 import { api, data, type Schemas } from "../../api/client";
 import { usePages, useRead } from "../../api/use";
-import { ago, dollars, duration, number } from "../../format";
+import { ago, dollars, duration, number, startOfDay } from "../../format";
 import { BASE } from "../../pages";
 import { t, word } from "../../text";
 import { Button, IconButton, Select, TextField } from "../../ui/controls";
@@ -44,12 +44,6 @@ const columns = (): Column<Turn>[] => [
   },
 ];
 
-/** The first moment of a local day, or of the day behind it. */
-function startOf(day: string, behind = 0): string {
-  const [year = 0, month = 1, date = 1] = day.split("-").map(Number);
-  return new Date(year, month - 1, date + behind).toISOString();
-}
-
 function Filters(props: { given: Parameters; change: (changes: Parameters) => void }) {
   const { given, change } = props;
   const agents = useRead(() => data(api.GET("/api/v1/agents")), []);
@@ -80,8 +74,8 @@ export function TurnList() {
         limit: PAGE,
         ...(agent ? { agent } : {}),
         ...(status ? { status: status as Status } : {}),
-        ...(since ? { since: startOf(since) } : {}),
-        ...(until ? { until: startOf(until, 1) } : {}),
+        ...(since ? { since: startOfDay(since) } : {}),
+        ...(until ? { until: startOfDay(until, 1) } : {}),
         ...(conversation ? { conversation_id: conversation } : {}),
         ...(before ? { before } : {}),
       };
