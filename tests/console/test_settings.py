@@ -100,6 +100,15 @@ async def test_a_user_is_erased_after_a_preview_and_a_typed_name(here: House, pa
     assert (erasure["user"], erasure["state"]) == (gone.user, "complete")
 
 
+async def test_everybody_of_the_tenant_is_listed_and_found_by_name(here: House, page: Page, ada: Person) -> None:
+    await ada.http.post("/api/v1/keys", json={"user": "zoe", "role": "reader", "agents": ["noor"]})
+    await visit(page, here.url, "/settings/users?q=zo")
+    script = "return [...document.querySelectorAll('tbody td')].slice(0, 5).map(cell => cell.textContent)"
+    assert await page.run(script) == ["zoe", "Reader", "Never", "0", "1"]
+    await visit(page, here.url, "/settings/users?q=nobody")
+    assert (await page.text(".empty-title"), await page.complaints()) == ("No user has such a name.", [])
+
+
 async def test_a_limit_is_set_and_its_removal_undone(here: House, page: Page, ada: Person) -> None:
     limit = {"window": "day", "agent": None, "user": "bo", "tokens": 5000, "usd": None}
 

@@ -554,6 +554,34 @@ class Audited(Message):
     """The arguments with secrets masked and long texts cut."""
 
 
+class ListUsers(Message):
+    """Who has talked to agents of the tenant, by name, with others whom the asker knows of. For administrators."""
+
+    after: str = Field(default="", max_length=200)
+    """Only names behind this one, in the order of their characters' numbers."""
+    text: str = Field(default="", max_length=200)
+    """Only names that hold this."""
+    also: tuple[str, ...] = Field(default=(), max_length=201)
+    """Names of others that are wanted too."""
+    limit: int = Field(default=50, ge=1, le=201)
+    """Names at most, beside those of `also`."""
+
+
+class SeenUser(Message):
+    """When a user was last seen, and how much there is of them."""
+
+    user: str
+    conversations: int = 0
+    last_seen: datetime | None = None
+    """When they last talked to an agent or changed something, or something was refused to them."""
+
+
+class SeenUsers(Message):
+    """Users by name."""
+
+    users: tuple[SeenUser, ...]
+
+
 class ListAudit(Message):
     """Entries of the tenant's audit trail, newest first. For administrators."""
 
@@ -621,5 +649,6 @@ CONVERSATION_FIND = Rpc("orchestrator.v1.conversation.find", FindConversation, F
 CONVERSATION_DELETE = Rpc("orchestrator.v1.conversation.delete", DeleteConversation, Deletion, timeout=10.0)
 DELETION_GET = Rpc("orchestrator.v1.deletion.get", DeletionRef, Deletion)
 CONVERSATION_DELETED = Event("orchestrator.v1.conversation.deleted", ConversationDeleted, followers=("memory", "media"))
+USER_LIST = Rpc("orchestrator.v1.user.list", ListUsers, SeenUsers, timeout=10.0)
 AUDIT_LIST = Rpc("orchestrator.v1.audit.list", ListAudit, AuditPage, timeout=10.0)
 TURN_ENDED = Event("orchestrator.v1.turn.ended", TurnEndedNews, followers=("memory",))

@@ -34,6 +34,9 @@ from phronesis_contracts.orchestrator import (
     Directive,
     FindConversation,
     ListConversations,
+    ListUsers,
+    SeenUser,
+    SeenUsers,
 )
 from phronesis_contracts.service import AUDITED
 from phronesis_postgres import Connection, Database, write_news
@@ -122,6 +125,22 @@ WHERE c.tenant = $1 AND c.user_id = $2 AND c.deleted_at IS NULL"""  # noqa: S608
 _ORDER = "ORDER BY c.updated_at DESC, c.id DESC"
 _FIRST = f"{_COLUMNS} {_ORDER} LIMIT $3"
 _BEHIND = f"{_COLUMNS} AND (c.updated_at, c.id) < ($4, $5) {_ORDER} LIMIT $3"
+# Names are walked in the index, one probe for each, however many conversations they have.
+_USERS = """
+WITH RECURSIVE names AS (
+    SELECT min(user_id) AS name FROM conversations WHERE tenant = $1
+    UNION ALL
+    SELECT (SELECT min(user_id) FROM conversations WHERE tenant = $1 AND user_id > names.name) FROM names WHERE name IS NOT NULL
+), wanted AS (
+    (SELECT name FROM names WHERE name COLLATE "C" > $2 AND position($3 IN name) > 0 ORDER BY name COLLATE "C" LIMIT $5)
+    UNION SELECT unnest($4::text[])
+)
+SELECT name AS user,
+    (SELECT count(*) FROM conversations WHERE tenant = $1 AND user_id = name AND deleted_at IS NULL) AS conversations,
+    greatest((SELECT max(updated_at) FROM conversations WHERE tenant = $1 AND user_id = name),
+        (SELECT max(at) FROM audit WHERE tenant = $1 AND who = name)) AS last_seen
+FROM wanted ORDER BY name COLLATE "C"
+"""
 _SPACE = "E' \\n\\t\\r\\f\\v'"
 _ENDING = f"""
 SELECT c.id FROM (
@@ -300,6 +319,12 @@ class PostgresConversations:
             conversations=tuple(_summary_from_row(row) for row in shown),
             next=encode_cursor(who, PagePlace(shown[-1]["updated_at"], shown[-1]["id"])) if more else None,
         )
+
+    async def users(self, tenant: str, query: ListUsers) -> SeenUsers:
+        """Who has talked in a tenant, by name, and those who are asked for by name."""
+        async with self._database.connection(tenant) as connection:
+            rows = await connection.fetch(_USERS, tenant, query.after, query.text, list(query.also), query.limit)
+        return SeenUsers(users=tuple(SeenUser(**dict(row)) for row in rows))
 
     async def ending(self, who: Principal, query: FindConversation) -> str | None:
         """The newest conversation of the caller that ends with these exchanges; `None` where none does."""
