@@ -413,6 +413,8 @@ class ConversationRef(Message):
     conversation_id: str
     limit: int = Field(default=50, ge=1, le=200)
     before: int | None = None
+    turns: bool = False
+    """Whether the messages' turns are wanted too."""
 
 
 class ConversationMessage(Message):
@@ -444,7 +446,12 @@ class Conversation(Message):
     created_at: datetime
     """When its first message was taken."""
     messages: tuple[ConversationMessage, ...]
-    """Its messages, the oldest first."""
+    """Its messages, the oldest first; long ones are fewer than asked for, as many as one answer holds."""
+    more: bool = False
+    """Whether there are messages ahead of these."""
+    turns: tuple[Turn, ...] = ()
+    """The turns of these messages with their replies, the oldest first, where they were asked for. Those that one answer has no
+    room for are left out: read them by their ids."""
 
 
 class ListConversations(Message):
@@ -453,6 +460,8 @@ class ListConversations(Message):
     limit: int = Field(default=20, ge=1, le=100)
     cursor: str | None = Field(default=None, max_length=200)
     """`next` of the page before; good for the caller it was made for and for nobody else."""
+    text: str = Field(default="", max_length=200)
+    """Only conversations in which one message holds each of these words, in letters of any case."""
 
 
 class ConversationSummary(Message):
@@ -472,13 +481,15 @@ class ConversationSummary(Message):
     """When a message was last taken or answered."""
     turns: int
     """Messages that were taken, answered or not."""
+    excerpt: str = ""
+    """Where words were asked for, what stands around the first of them in the newest message that holds them."""
 
 
 class ConversationPage(Message):
     """Conversations, newest activity first."""
 
     conversations: tuple[ConversationSummary, ...]
-    """The conversations of the page, newest activity first."""
+    """The conversations of the page, newest activity first. Where words are asked for, a page before the last may hold none."""
     next: str | None = None
     """The cursor of the page behind; absent on the last one."""
 

@@ -15,13 +15,14 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from typing import TypeVar
 from uuid import UUID, uuid4
 
 import asyncpg
 from pydantic import ValidationError
 
 from phronesis_bus import audit_entry
-from phronesis_contracts import BadRequest, NotFound, Principal, labels_from_row
+from phronesis_contracts import BadRequest, Message, NotFound, Principal, labels_from_row
 from phronesis_contracts.deletions import MAX_RELEASED, ConversationDeleted, Deletion, DeletionState, Purged
 from phronesis_contracts.orchestrator import (
     CONVERSATION_DELETED,
@@ -37,15 +38,19 @@ from phronesis_contracts.orchestrator import (
     ListUsers,
     SeenUser,
     SeenUsers,
+    Turn,
 )
 from phronesis_contracts.service import AUDITED
 from phronesis_postgres import Connection, Database, write_news
 
+from ..turns.store import turn_from_row
 from ..turns.turn import parse_uuid
 from ..understanding.plan import Focus
 from .history import AGED, MAX_CHARS, WINDOW, Past, PastTurn, Summary, split_attached
 
 log = logging.getLogger(__name__)
+
+M = TypeVar("M", bound=Message)
 
 TITLE = 60
 """Characters of a title."""
@@ -141,6 +146,31 @@ SELECT name AS user,
         (SELECT max(at) FROM audit WHERE tenant = $1 AND who = name)) AS last_seen
 FROM wanted ORDER BY name COLLATE "C"
 """
+LOOKED = 200
+"""Conversations that one page looks through for words."""
+_AROUND = 60
+"""Characters of an excerpt ahead of the first word that was asked for."""
+_NEWEST = """
+SELECT id, updated_at FROM conversations
+WHERE tenant = $1 AND user_id = $2 AND deleted_at IS NULL AND ($4::timestamptz IS NULL OR (updated_at, id) < ($4, $5::uuid))
+ORDER BY updated_at DESC, id DESC"""
+_FOUND = f"""
+SELECT listed.*, hit.text AS excerpt
+FROM ({_COLUMNS} AND c.id IN (SELECT id FROM ({_NEWEST} LIMIT $7) AS looked)) AS listed
+JOIN LATERAL (
+    SELECT substr(m.text, greatest(1, position(($6::text[])[1] IN lower(m.text)) - {_AROUND}), 4 * {_AROUND}) AS text
+    FROM messages m
+    WHERE m.conversation_id = listed.id
+        AND NOT EXISTS (SELECT FROM unnest($6::text[]) AS wanted (word) WHERE position(word IN lower(m.text)) = 0)
+    ORDER BY m.seq DESC LIMIT 1
+) AS hit ON true
+ORDER BY listed.updated_at DESC, listed.id DESC LIMIT $3"""  # noqa: S608
+_TURNS = """
+SELECT * FROM turns WHERE tenant = $1 AND user_id = $2 AND id = ANY($3::uuid[]) AND NOT erased ORDER BY sequence DESC"""
+_MESSAGE_BYTES, _ANSWER_BYTES = 200_000, 450_000
+"""Of a conversation's page, as JSON: its messages, and those with their turns."""
+_MOST_TURNS = 50
+"""Turns that are read for one page."""
 _SPACE = "E' \\n\\t\\r\\f\\v'"
 _ENDING = f"""
 SELECT c.id FROM (
@@ -281,19 +311,21 @@ class PostgresConversations:
             )
             if head is None:
                 raise NotFound("no such conversation")
-            rows = await connection.fetch(
-                _MESSAGES,
-                id,
-                ref.before,
-                ref.limit,
-            )
-        messages = [_message_from_row(row) for row in reversed(rows)]
+            rows = await connection.fetch(_MESSAGES, id, ref.before, ref.limit + 1)
+            messages, left = _fitting([_message_from_row(row) for row in rows[: ref.limit]], _MESSAGE_BYTES)
+            turns: list[Turn] = []
+            if ref.turns:
+                ids = list({UUID(one.turn_id): None for one in messages})[:_MOST_TURNS]
+                found = await connection.fetch(_TURNS, who.tenant, who.user, ids)
+                turns, _ = _fitting([turn_from_row(row) for row in found], _ANSWER_BYTES - _MESSAGE_BYTES + left, least=0)
         return Conversation(
             conversation_id=ref.conversation_id,
             agent=head["agent"],
             directive=Directive(head["directive"]),
             created_at=head["created_at"],
-            messages=tuple(messages),
+            messages=tuple(reversed(messages)),
+            more=len(rows) > len(messages),
+            turns=tuple(reversed(turns)),
         )
 
     async def page(self, who: Principal, query: ListConversations) -> ConversationPage:
@@ -308,6 +340,9 @@ class PostgresConversations:
         # One more than asked for tells whether there is another page.
         wanted = (who.tenant, who.user, query.limit + 1)
         place = None if query.cursor is None else decode_cursor(who, query.cursor)
+        words = query.text.lower().split()
+        if words:
+            return await self._page_with(who, query, place, words)
         async with self._database.connection(who.tenant) as connection:
             if place is None:
                 rows = await connection.fetch(_FIRST, *wanted)
@@ -318,6 +353,21 @@ class PostgresConversations:
         return ConversationPage(
             conversations=tuple(_summary_from_row(row) for row in shown),
             next=encode_cursor(who, PagePlace(shown[-1]["updated_at"], shown[-1]["id"])) if more else None,
+        )
+
+    async def _page_with(
+        self, who: Principal, query: ListConversations, place: PagePlace | None, words: list[str]
+    ) -> ConversationPage:
+        """Conversations that hold the words: a bounded number is looked through, and the next page goes on there."""
+        behind = (place.updated_at, place.id) if place else (None, None)
+        async with self._database.connection(who.tenant) as connection:
+            rows = await connection.fetch(_FOUND, who.tenant, who.user, query.limit + 1, *behind, words, LOOKED)
+            last = rows[query.limit - 1] if len(rows) > query.limit else None
+            if last is None:
+                last = await connection.fetchrow(f"{_NEWEST} OFFSET $3 LIMIT 1", who.tenant, who.user, LOOKED - 1, *behind)
+        return ConversationPage(
+            conversations=tuple(_summary_from_row(row) for row in rows[: query.limit]),
+            next=encode_cursor(who, PagePlace(last["updated_at"], last["id"])) if last else None,
         )
 
     async def users(self, tenant: str, query: ListUsers) -> SeenUsers:
@@ -402,7 +452,18 @@ def _summary_from_row(row: asyncpg.Record) -> ConversationSummary:
         created_at=row["created_at"],
         updated_at=row["updated_at"],
         turns=row["turns"],
+        excerpt=" ".join((row.get("excerpt") or "").split()),
     )
+
+
+def _fitting(found: list[M], room: int, least: int = 1) -> tuple[list[M], int]:
+    """The first of these messages, as many as have room and `least` at least, and the room that is left, in bytes of JSON."""
+    for number, one in enumerate(found):
+        size = len(one.model_dump_json().encode())
+        if size > room and number >= least:
+            return found[:number], room
+        room -= size
+    return found, room
 
 
 def _message_from_row(row: asyncpg.Record) -> ConversationMessage:
