@@ -339,6 +339,21 @@ class Reply(Message):
     """Calls of the client's own tools; where there are any, the client makes them and sends the message again with results."""
 
 
+MAX_REMARK = 1_000
+"""Characters of a remark on an answer."""
+
+
+class Feedback(Message):
+    """What a turn's user thinks of its answer."""
+
+    helpful: bool
+    """Whether the answer was of help."""
+    remark: str = Field(default="", max_length=MAX_REMARK)
+    """What they said about it; its first 200 characters in lists."""
+    at: datetime
+    """When they said so last."""
+
+
 class Turn(Message):
     """The state of a turn."""
 
@@ -378,6 +393,10 @@ class Turn(Message):
     """The first 240 characters of its message; in lists."""
     usage: Usage | None = None
     """What it used; absent until it has ended well."""
+    user: str = ""
+    """Whose it is; in lists."""
+    feedback: Feedback | None = None
+    """What its user thinks of the answer, where they said so."""
 
 
 class TurnRef(Message):
@@ -386,8 +405,16 @@ class TurnRef(Message):
     turn_id: str
 
 
+class RateTurn(Message):
+    """What the caller thinks of the answer of an ended turn of theirs; without `helpful` what they said is taken back."""
+
+    turn_id: str
+    helpful: bool | None = None
+    remark: str = Field(default="", max_length=MAX_REMARK)
+
+
 class ListTurns(Message):
-    """The caller's turns, newest first."""
+    """The caller's turns, newest first, or for an administrator those of others."""
 
     conversation_id: str | None = None
     status: TurnStatus | None = None
@@ -397,6 +424,10 @@ class ListTurns(Message):
     """Only turns whose message was taken before this."""
     before: str | None = None
     """Only turns ahead of this one, by id: the last of a page, for the next page."""
+    helpful: bool | None = None
+    """Only turns whose user said that the answer was of help, or that it was not."""
+    user: str | None = Field(default=None, max_length=200)
+    """Whose turns, in place of the caller's; `*` for everybody's. For administrators."""
     limit: int = Field(default=20, ge=1, le=200)
 
 
@@ -653,6 +684,7 @@ TURN_GET_TOOL = Tool(
 )
 TURN_CANCEL = Rpc("orchestrator.v1.turn.cancel", TurnRef, Turn)
 TURN_RETRY = Rpc("orchestrator.v1.turn.retry", TurnRef, Turn)
+TURN_RATE = Rpc("orchestrator.v1.turn.rate", RateTurn, Turn)
 TURN_LIST = Rpc("orchestrator.v1.turn.list", ListTurns, Turns)
 CONVERSATION_GET = Rpc("orchestrator.v1.conversation.get", ConversationRef, Conversation)
 CONVERSATION_LIST = Rpc("orchestrator.v1.conversation.list", ListConversations, ConversationPage)

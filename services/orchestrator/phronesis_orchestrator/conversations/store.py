@@ -257,6 +257,7 @@ WHERE turns.conversation_id = $1 AND media.id NOT IN (
 _ERASE = """
 UPDATE turns SET erased = true, fence = fence + 1, request = '{}', principal = '{}', key_id = NULL, fingerprint = '',
     labels = '[]', reply = NULL, problem = NULL, correlation_id = NULL, traceparent = NULL, lease_until = NULL, worker = NULL,
+    helpful = NULL, remark = NULL, rated_at = NULL,
     approval_id = NULL, ended_at = coalesce(ended_at, now()),
     status = CASE WHEN status IN ('queued', 'running', 'waiting') THEN 'cancelled' ELSE status END
 WHERE conversation_id = $1

@@ -5,7 +5,7 @@ import { useLocation } from "preact-iso";
 import type { ComponentType } from "preact";
 import { useEffect } from "preact/hooks";
 
-import { useMe } from "../../session";
+import { administers, useMe } from "../../session";
 import { type Key, t } from "../../text";
 import { Page, Tabs } from "../../ui/layout";
 import { Agents } from "./agents";
@@ -13,7 +13,7 @@ import { Audit } from "./audit";
 import { Keys } from "./keys";
 import { Models } from "./models";
 import { Outside } from "./outside";
-import { administers, NotAllowed, ROOT } from "./parts";
+import { NotAllowed, ROOT } from "./parts";
 import { Policy } from "./policy";
 import { Profile } from "./profile";
 import { Retention } from "./retention";
