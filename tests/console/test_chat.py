@@ -118,6 +118,45 @@ async def test_a_conversation_is_read_again_and_deleted_after_a_question(page: P
     assert await page.count(".conversations li") == 0
 
 
+async def said_before(api: RunningGateway, ann: Holder, *texts: str) -> str:
+    """The conversation in which somebody said all this."""
+    given: dict[str, str] = {"agent": "noor"}
+    for text in texts:
+        body = given | {"currentMessageText": text}
+        answer = await api.http.post("/api/v1/conversations/messages", json=body, headers=ann.headers)
+        given["conversation_id"] = answer.json()["conversation_id"]
+    return given["conversation_id"]
+
+
+async def test_a_long_conversation_is_read_from_its_end_and_what_was_read_stays_where_it_is(
+    page: Page, url: str, api: RunningGateway, ann: Holder
+) -> None:
+    conversation = await said_before(api, ann, *(f"Number {number}" for number in range(12)))
+    await visit(page, url, f"/chat/{conversation}")
+    said = "return [...document.querySelectorAll('.message.mine .said')].map(each => each.textContent)"
+    assert await page.run(said) == [f"Number {number}" for number in range(2, 12)]
+    top = "return window.first.getBoundingClientRect().top"
+    await page.run("document.querySelector('.messages').scrollTop = 0; window.first = document.querySelector('.message.mine')")
+    before = await page.run(top)
+    await page.press("Earlier messages")
+    await page.until(lambda driver: len(driver.execute_script(said)) == 12)
+    assert (abs(await page.run(top) - before) < 2, await page.count(".earlier")) == (True, 0)
+    asked = "return performance.getEntriesByType('resource').filter(each => each.name.includes('/api/v1/turns/')).length"
+    complaints = [each for each in await page.complaints() if "/api/v1/agents" not in each]
+    assert (await page.run(asked), complaints) == (0, [])
+
+
+async def test_a_conversation_is_found_by_what_was_said_in_it(page: Page, url: str, api: RunningGateway, ann: Holder) -> None:
+    await said_before(api, ann, "The green lamp")
+    wanted = await said_before(api, ann, "The red boat")
+    await visit(page, url, "/chat")
+    await page.fill("Search conversations", "BOAT red")
+    await page.enter("Search conversations")
+    await page.until(lambda driver: len(driver.find_elements("css selector", ".conversations li")) == 1)
+    assert await page.run("return document.querySelector('.conversations li a').pathname") == f"/console/chat/{wanted}"
+    assert await page.run("return new URLSearchParams(location.search).get('q')") == "BOAT red"
+
+
 async def test_a_message_is_changed_and_sent_again(page: Page) -> None:
     await ask(page, "Fist words")
     await page.run("document.querySelector('.message.mine .edit').click()")

@@ -15,13 +15,14 @@ from tests.console.keeping import faults
 from tests.console.pages import signed_in, visit
 from tests.console.payloads import PAYLOADS, ran
 from tests.support.browser import Page
+from tests.support.bus import eventually
 from tests.support.mcp_outsiders import RunningOutsider, outsider
 from tests.support.people import Person
 
 pytestmark = [pytest.mark.verify, pytest.mark.timeout(300)]
 
-PARTS = ("profile", "usage", "keys", "users", "agents", "tools", "policy", "models", "retention")
-ADMINISTRATORS_ALONE = ("keys", "users", "tools", "models", "retention")
+PARTS = ("profile", "usage", "keys", "users", "agents", "tools", "policy", "models", "audit", "retention")
+ADMINISTRATORS_ALONE = ("keys", "users", "tools", "models", "audit", "retention")
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +98,15 @@ async def test_a_user_is_erased_after_a_preview_and_a_typed_name(here: House, pa
     await until_text(page, "tr", "Complete")
     (erasure,) = (await ada.http.get("/api/v1/erasures")).json()["erasures"]
     assert (erasure["user"], erasure["state"]) == (gone.user, "complete")
+
+
+async def test_everybody_of_the_tenant_is_listed_and_found_by_name(here: House, page: Page, ada: Person) -> None:
+    await ada.http.post("/api/v1/keys", json={"user": "zoe", "role": "reader", "agents": ["noor"]})
+    await visit(page, here.url, "/settings/users?q=zo")
+    script = "return [...document.querySelectorAll('tbody td')].slice(0, 5).map(cell => cell.textContent)"
+    assert await page.run(script) == ["zoe", "Reader", "Never", "0", "1"]
+    await visit(page, here.url, "/settings/users?q=nobody")
+    assert (await page.text(".empty-title"), await page.complaints()) == ("No user has such a name.", [])
 
 
 async def test_a_limit_is_set_and_its_removal_undone(here: House, page: Page, ada: Person) -> None:
@@ -215,6 +225,25 @@ async def test_what_an_outside_tool_says_anew_is_called_once_it_is_accepted_anew
     await page.fill("Type out to confirm", "out")
     await click(page, "dialog .button.danger")
     await until_text(page, ".empty-title", "No outside server is registered")
+
+
+async def entered(who: Person, query: str) -> bool:
+    """Whether the audit trail holds an entry that a query finds."""
+    return bool((await who.http.get(f"/api/v1/audit?{query}")).json()["entries"])
+
+
+async def test_what_was_done_and_what_was_refused_is_found_in_the_audit_trail(here: House, page: Page, ada: Person) -> None:
+    made = await ada.http.post("/api/v1/keys", json={"user": "una", "agents": ["noor"]})
+    async with httpx.AsyncClient(base_url=here.url, headers={"Authorization": f"Bearer {made.json()['key']}"}) as una:
+        assert (await una.get("/api/v1/audit")).status_code == 403
+    for query, row in (("text=UNA&action=keys.", "keys.create"), ("user=una&outcome=refused", "audit.list")):
+        await eventually(lambda query=query: entered(ada, query))  # type: ignore[misc]
+        await visit(page, here.url, f"/settings/audit?{query}")
+        assert await page.text("tbody tr td a") == row
+    await page.run("document.querySelector('tbody tr td a').click()")
+    assert await page.text("dialog h2") == "audit.list"
+    assert "forbidden" in await page.text("dialog .facts")
+    assert await page.complaints() == []
 
 
 async def test_who_may_not_see_a_part_is_told_why(here: House, tmp_path: Path) -> None:

@@ -61,6 +61,28 @@ async def test_a_filter_stands_in_the_address_and_finds_only_what_fits(
     assert (await page.run("return location.search"), await page.complaints()) == ("", [])
 
 
+async def test_an_answer_that_did_not_help_is_found_with_what_was_said_about_it(
+    desk: Desk, person: Person, url: str, page: Page
+) -> None:
+    turn, text = await answered(desk, person)
+    conversation = (await person.turn(turn))["conversation_id"]
+    await visit(page, url, f"/chat/{conversation}")
+    await page.run("document.querySelector('[aria-label=\"This did not help\"]').click()")
+    await page.fill("What was wrong or missing?", "It says nothing.")
+    await page.press("Save")
+    assert await page.text(".remark-said") == "It says nothing."
+    await visit(page, url, "/traces?helpful=true")
+    assert await page.text(".empty-title") == "No turn fits these filters."
+    await visit(page, url, "/traces?helpful=false&user=*")
+    row = "return [...document.querySelectorAll('tbody tr:first-child td')].slice(0, 2).map(cell => cell.textContent)"
+    assert await page.run(row) == [f"{text}It says nothing.", person.user]
+    await visit(page, url, f"/chat/{conversation}")
+    await page.run("document.querySelector('[aria-label=\"This did not help\"]').click()")
+    await page.press("Undo")
+    assert await page.text(".remark-said") == "It says nothing."
+    assert await page.complaints() == []
+
+
 async def test_a_step_opens_to_what_its_service_noted(desk: Desk, person: Person, url: str, page: Page) -> None:
     turn, _ = await answered(desk, person)
     await visit(page, url, f"/traces/{turn}")

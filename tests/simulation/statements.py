@@ -409,7 +409,7 @@ def read_turn(at: Transaction, id: UUID, tenant: str, user: str) -> Row | None:
     return _of_caller(at, id, tenant, user)
 
 
-@statement(turns._LIST, "39a77e")
+@statement(turns._LIST, "5f98fa")
 def list_turns(
     at: Transaction,
     tenant: str,
@@ -420,6 +420,7 @@ def list_turns(
     since: datetime | None,
     until: datetime | None,
     before: UUID | None,
+    helpful: bool | None,
     limit: int,
 ) -> list[Row]:
     """The turns of a user; of the model's, only those of tasks have no text of their own."""
@@ -440,6 +441,7 @@ def list_turns(
         and (since is None or row["created_at"] >= since)
         and (until is None or row["created_at"] < until)
         and (last is None or place(row) < place(last))
+        and helpful in (None, row.get("helpful"))
     ]
     ordered = sorted(found, key=place, reverse=True)[:limit]
     return [{**row, "opening": row["request"]["text"][:240]} for row in ordered]

@@ -302,6 +302,8 @@ ROWS: dict[str, dict[str, str]] = {
             f"FROM conversations WHERE id = {_id(1)};"
         ),
         "0019-shares": _OUTBOX,
+        "0020-audit": _OUTBOX,
+        "0021-feedback": "UPDATE turns SET helpful = false, remark = 'Too long', rated_at = now();",
     },
 }
 """By service and migration, in their order."""

@@ -196,7 +196,7 @@ class ScriptedOrchestrator:
         return self._turns[id][2]
 
     async def conversation(self, call: Call, ref: ConversationRef) -> Conversation:
-        """A conversation of the caller with all its messages."""
+        """A conversation of the caller, with the page of its messages that is asked for."""
         mine = [
             (submitted, turn)
             for who, submitted, turn in self._turns.values()
@@ -204,17 +204,29 @@ class ScriptedOrchestrator:
         ]
         if not mine:
             raise NotFound("there is no such conversation")
+        said = [message for each in mine for message in _messages(*each)]
+        said = [message.model_copy(update={"seq": seq}) for seq, message in enumerate(said, 1)]
+        ahead = [message for message in said if ref.before is None or message.seq < ref.before]
+        shown = ahead[-ref.limit :]
+        ids = {message.turn_id for message in shown}
         return Conversation(
             conversation_id=ref.conversation_id,
             agent=mine[0][1].agent,
             directive=Directive.CURIOUS_EXPLORER,
             created_at=mine[0][1].created_at,
-            messages=tuple(message for each in mine for message in _messages(*each)),
+            messages=tuple(shown),
+            more=len(ahead) > len(shown),
+            turns=tuple(turn for _, turn in mine if turn.turn_id in ids) if ref.turns else (),
         )
 
     async def conversations(self, call: Call, wanted: ListConversations) -> ConversationPage:
         """The caller's conversations; a cursor is the id of the last one shown."""
-        mine = {turn.conversation_id: (said, turn) for who, said, turn in self._turns.values() if _same(who, call.who)}
+        words = wanted.text.lower().split()
+        mine = {
+            turn.conversation_id: (said, turn)
+            for who, said, turn in self._turns.values()
+            if _same(who, call.who) and all(word in said.text.lower() for word in words)
+        }
         ids = list(reversed(mine))
         if wanted.cursor is not None and wanted.cursor not in ids:
             raise BadRequest("this is no cursor of the caller's", field="cursor")

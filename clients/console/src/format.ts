@@ -49,6 +49,12 @@ export function day(iso: string): string {
   return new Intl.DateTimeFormat(language(), { dateStyle: "medium" }).format(new Date(iso));
 }
 
+/** The first moment of a local day, or of the day behind it. */
+export function startOfDay(day: string, behind = 0): string {
+  const [year = 0, month = 1, date = 1] = day.split("-").map(Number);
+  return new Date(year, month - 1, date + behind).toISOString();
+}
+
 const STEPS: [Intl.RelativeTimeFormatUnit, number][] = [
   ["day", 86_400],
   ["hour", 3_600],

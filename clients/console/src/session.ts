@@ -31,3 +31,8 @@ export function useMe(): Me {
   if (!me) throw new Error("nobody is signed in");
   return me;
 }
+
+/** Whether somebody looks after their tenant. */
+export function administers(role: string): boolean {
+  return role === "owner" || role === "admin";
+}

@@ -341,6 +341,21 @@ class Reply(Message):
     """Calls of the client's own tools; where there are any, the client makes them and sends the message again with results."""
 
 
+MAX_REMARK = 1_000
+"""Characters of a remark on an answer."""
+
+
+class Feedback(Message):
+    """What a turn's user thinks of its answer."""
+
+    helpful: bool
+    """Whether the answer was of help."""
+    remark: str = Field(default="", max_length=MAX_REMARK)
+    """What they said about it; its first 200 characters in lists."""
+    at: datetime
+    """When they said so last."""
+
+
 class Turn(Message):
     """The state of a turn."""
 
@@ -380,6 +395,10 @@ class Turn(Message):
     """The first 240 characters of its message; in lists."""
     usage: Usage | None = None
     """What it used; absent until it has ended well."""
+    user: str = ""
+    """Whose it is; in lists."""
+    feedback: Feedback | None = None
+    """What its user thinks of the answer, where they said so."""
 
 
 TurnProgress.model_rebuild()
@@ -391,8 +410,16 @@ class TurnRef(Message):
     turn_id: str
 
 
+class RateTurn(Message):
+    """What the caller thinks of the answer of an ended turn of theirs; without `helpful` what they said is taken back."""
+
+    turn_id: str
+    helpful: bool | None = None
+    remark: str = Field(default="", max_length=MAX_REMARK)
+
+
 class ListTurns(Message):
-    """The caller's turns, newest first."""
+    """The caller's turns, newest first, or for an administrator those of others."""
 
     conversation_id: str | None = None
     status: TurnStatus | None = None
@@ -402,6 +429,10 @@ class ListTurns(Message):
     """Only turns whose message was taken before this."""
     before: str | None = None
     """Only turns ahead of this one, by id: the last of a page, for the next page."""
+    helpful: bool | None = None
+    """Only turns whose user said that the answer was of help, or that it was not."""
+    user: str | None = Field(default=None, max_length=200)
+    """Whose turns, in place of the caller's; `*` for everybody's. For administrators."""
     limit: int = Field(default=20, ge=1, le=200)
 
 
@@ -418,6 +449,8 @@ class ConversationRef(Message):
     conversation_id: str
     limit: int = Field(default=50, ge=1, le=200)
     before: int | None = None
+    turns: bool = False
+    """Whether the messages' turns are wanted too."""
 
 
 class ConversationMessage(Message):
@@ -449,7 +482,12 @@ class Conversation(Message):
     created_at: datetime
     """When its first message was taken."""
     messages: tuple[ConversationMessage, ...]
-    """Its messages, the oldest first."""
+    """Its messages, the oldest first; long ones are fewer than asked for, as many as one answer holds."""
+    more: bool = False
+    """Whether there are messages ahead of these."""
+    turns: tuple[Turn, ...] = ()
+    """The turns of these messages with their replies, the oldest first, where they were asked for. Those that one answer has no
+    room for are left out: read them by their ids."""
 
 
 class ListConversations(Message):
@@ -458,6 +496,8 @@ class ListConversations(Message):
     limit: int = Field(default=20, ge=1, le=100)
     cursor: str | None = Field(default=None, max_length=200)
     """`next` of the page before; good for the caller it was made for and for nobody else."""
+    text: str = Field(default="", max_length=200)
+    """Only conversations in which one message holds each of these words, in letters of any case."""
 
 
 class ConversationSummary(Message):
@@ -477,13 +517,15 @@ class ConversationSummary(Message):
     """When a message was last taken or answered."""
     turns: int
     """Messages that were taken, answered or not."""
+    excerpt: str = ""
+    """Where words were asked for, what stands around the first of them in the newest message that holds them."""
 
 
 class ConversationPage(Message):
     """Conversations, newest activity first."""
 
     conversations: tuple[ConversationSummary, ...]
-    """The conversations of the page, newest activity first."""
+    """The conversations of the page, newest activity first. Where words are asked for, a page before the last may hold none."""
     next: str | None = None
     """The cursor of the page behind; absent on the last one."""
 
@@ -559,6 +601,86 @@ class Audited(Message):
     """The arguments with secrets masked and long texts cut."""
 
 
+class ListUsers(Message):
+    """Who has talked to agents of the tenant, by name, with others whom the asker knows of. For administrators."""
+
+    after: str = Field(default="", max_length=200)
+    """Only names behind this one, in the order of their characters' numbers."""
+    text: str = Field(default="", max_length=200)
+    """Only names that hold this."""
+    also: tuple[str, ...] = Field(default=(), max_length=201)
+    """Names of others that are wanted too."""
+    limit: int = Field(default=50, ge=1, le=201)
+    """Names at most, beside those of `also`."""
+
+
+class SeenUser(Message):
+    """When a user was last seen, and how much there is of them."""
+
+    user: str
+    conversations: int = 0
+    last_seen: datetime | None = None
+    """When they last talked to an agent or changed something, or something was refused to them."""
+
+
+class SeenUsers(Message):
+    """Users by name."""
+
+    users: tuple[SeenUser, ...]
+
+
+class ListAudit(Message):
+    """Entries of the tenant's audit trail, newest first. For administrators."""
+
+    who: str | None = Field(default=None, max_length=200)
+    """Only what was done for this user."""
+    action: str | None = Field(default=None, max_length=200)
+    """Only actions that begin so."""
+    outcome: Literal["done", "refused"] | None = None
+    text: str | None = Field(default=None, max_length=200)
+    """Only entries that hold this anywhere, in letters of any case."""
+    since: AwareDatetime | None = None
+    until: AwareDatetime | None = None
+    """Only entries from before this."""
+    before: int | None = Field(default=None, ge=1, lt=2**63)
+    """Only entries behind this one, by id: `next` of the page before."""
+    limit: int = Field(default=50, ge=1, le=200)
+
+
+class AuditEntry(Message):
+    """One write, or one refusal, as the service that it was asked of saw it."""
+
+    id: int
+    """Its number in the trail."""
+    at: datetime
+    """When it was entered."""
+    service: str
+    """The service that entered it."""
+    who: str
+    """The user that it was done for."""
+    role: str
+    """The role and the agents that they had then."""
+    acted_by: str | None = None
+    """The user of the key that acted for `who`, where one did."""
+    action: str
+    """What was done, such as `keys.create`, or the name of a tool."""
+    outcome: str
+    """`done` or `refused`."""
+    code: str | None = None
+    """Why it was refused."""
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    """What it was done with: secrets masked, long texts cut; empty where they went with what they were about."""
+
+
+class AuditPage(Message):
+    """Entries of the audit trail, newest first."""
+
+    entries: tuple[AuditEntry, ...]
+    """The entries of the page; with a `text` there may be fewer than asked for, or none, although there are more pages."""
+    next: int | None = None
+    """What to give as `before` for the page behind; absent on the last one."""
+
+
 TURN = Job("orchestrator.v1.turn", SubmitTurn)
 PROGRESS = Out("orchestrator.v1.turn", TurnProgress)
 TURN_GET = Rpc("orchestrator.v1.turn.get", TurnRef, Turn)
@@ -567,6 +689,7 @@ TURN_GET_TOOL = Tool(
 )
 TURN_CANCEL = Rpc("orchestrator.v1.turn.cancel", TurnRef, Turn)
 TURN_RETRY = Rpc("orchestrator.v1.turn.retry", TurnRef, Turn)
+TURN_RATE = Rpc("orchestrator.v1.turn.rate", RateTurn, Turn)
 TURN_LIST = Rpc("orchestrator.v1.turn.list", ListTurns, Turns)
 CONVERSATION_GET = Rpc("orchestrator.v1.conversation.get", ConversationRef, Conversation)
 CONVERSATION_LIST = Rpc("orchestrator.v1.conversation.list", ListConversations, ConversationPage)
@@ -574,4 +697,6 @@ CONVERSATION_FIND = Rpc("orchestrator.v1.conversation.find", FindConversation, F
 CONVERSATION_DELETE = Rpc("orchestrator.v1.conversation.delete", DeleteConversation, Deletion, timeout=10.0)
 DELETION_GET = Rpc("orchestrator.v1.deletion.get", DeletionRef, Deletion)
 CONVERSATION_DELETED = Event("orchestrator.v1.conversation.deleted", ConversationDeleted, followers=("memory", "media"))
+USER_LIST = Rpc("orchestrator.v1.user.list", ListUsers, SeenUsers, timeout=10.0)
+AUDIT_LIST = Rpc("orchestrator.v1.audit.list", ListAudit, AuditPage, timeout=10.0)
 TURN_ENDED = Event("orchestrator.v1.turn.ended", TurnEndedNews, followers=("memory",))

@@ -71,7 +71,7 @@ _TAGS = {
     "mcp": "How MCP clients find out whose tokens are taken.",
     "ledger": "What model calls used, and limits of it.",
     "keys": "Keys of the API and of the bus.",
-    "users": "All that is held of a user, erased with a proof; and for how long a tenant keeps what.",
+    "users": "Who uses a tenant, and what was done in it; their data, erased with a proof, and for how long it is kept.",
     "openai": "The same agents for clients of OpenAI's API.",
     "operations": "For machines that watch over the process.",
 }

@@ -9,7 +9,7 @@ from phronesis_bus.service import Ping
 from phronesis_contracts.deletions import FORGET_SOURCE, PREVIEW_SOURCE
 from phronesis_contracts.instructions import RELEASED
 from phronesis_contracts.ontology import ONTOLOGY_CHANGED
-from phronesis_contracts.orchestrator import TURN, TURN_CANCEL, TURN_GET_TOOL, TURN_LIST, TURN_RETRY
+from phronesis_contracts.orchestrator import TURN, TURN_CANCEL, TURN_GET_TOOL, TURN_LIST, TURN_RATE, TURN_RETRY
 from phronesis_contracts.service import KEY_REVOKED
 from phronesis_contracts.twin import NODE_CHANGED
 from phronesis_postgres import Database
@@ -171,6 +171,7 @@ async def build(
     await take(bus, TURN, handlers.turn, workers=_INTAKE)
     await serve(bus, TURN_GET_TOOL, handlers.get)
     await serve(bus, TURN_LIST, handlers.list)
+    await serve(bus, TURN_RATE, handlers.rate)
     await serve(bus, TURN_CANCEL, handlers.cancel)
     await serve(bus, TURN_RETRY, handlers.retry)
     await follow(bus, KEY_REVOKED, handlers.on_key_revoked, workers=1)

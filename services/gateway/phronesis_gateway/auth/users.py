@@ -1,4 +1,4 @@
-"""Users' data as a whole: erased with a proof, and kept for as long as their tenant says."""
+"""Users of a tenant: who they are, what they did; their data, erased with a proof, and kept for as long as the tenant says."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import hashlib
 import json
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID, uuid4
 
 from fastapi import APIRouter, Path, Query
-from pydantic import ConfigDict
+from pydantic import AwareDatetime, BaseModel, ConfigDict
 from starlette.responses import Response
 
 from phronesis_bus import Bus, Kind, Metric, ask, audit_entry, work_in_background
@@ -34,6 +34,7 @@ from phronesis_contracts.deletions import (
     UserData,
     UserPreview,
 )
+from phronesis_contracts.orchestrator import AUDIT_LIST, USER_LIST, AuditPage, ListAudit, ListUsers, SeenUser
 from phronesis_contracts.service import AUDITED, KEY_REVOKED, KeyRevoked
 from phronesis_postgres import EVERY_TENANT, Connection, Database, write_news
 
@@ -82,6 +83,13 @@ _OTHER_ADMIN = """
         AND tools IS NULL AND (NOT scopes @> '{phronesis:read}' OR scopes @> '{phronesis:write}'))"""
 """Whether somebody else administers the tenant: not with a key that calls some tools alone, or changes nothing."""
 _OWNS = """SELECT EXISTS (SELECT FROM keys WHERE tenant = $1 AND "user" = $2 AND access = 'owner' AND revoked_at IS NULL)"""
+# A key without `access` was entered by a copy of the version before.
+_HOLDERS = """
+    SELECT "user", count(*) AS keys,
+        array_agg(DISTINCT coalesce(access, CASE role WHEN 'admin' THEN 'admin' ELSE 'member' END)) AS roles
+    FROM keys WHERE tenant = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
+        AND "user" COLLATE "C" > $2 AND position($3 IN "user") > 0
+    GROUP BY "user" ORDER BY "user" COLLATE "C" LIMIT $4"""
 _KEYS = 'SELECT count(*) FROM keys WHERE tenant = $1 AND "user" = $2'
 _REVOKE = 'UPDATE keys SET revoked_at = now() WHERE tenant = $1 AND "user" = $2 AND revoked_at IS NULL RETURNING id'
 # Whoever comes in with tokens of a provider is entered anew when they come back, unless they were shut out before.
@@ -169,6 +177,12 @@ class PostgresUsers:
         """How many keys name a user."""
         async with self._database.connection(tenant) as connection:
             return int(await connection.fetchval(_KEYS, tenant, user))
+
+    async def holders(self, tenant: str, after: str, text: str, limit: int) -> list[UserShown]:
+        """Who has keys of a tenant that are good, by name; arguments as of the route."""
+        async with self._database.connection(tenant) as connection:
+            rows = await connection.fetch(_HOLDERS, tenant, after, text, limit)
+        return [UserShown(user=row["user"], roles=tuple(map(Role, row["roles"])), keys=row["keys"]) for row in rows]
 
     async def one(self, tenant: str, id: str) -> ErasureRow:
         """An erasure of a tenant. Raises `NotFound`."""
@@ -370,13 +384,48 @@ def held_counts(data: Mapping[str, UserData]) -> Counts:
     return {name: dict(of.held) for name, of in data.items()}
 
 
+class UserShown(BaseModel):
+    """A user of the tenant."""
+
+    user: str
+    """The user's name."""
+    roles: tuple[Role, ...] = ()
+    """The roles of their keys that are good; empty where they have none, and come by a program or an identity provider."""
+    keys: int = 0
+    """Their keys that are good."""
+    conversations: int = 0
+    """Their conversations."""
+    last_seen: datetime | None = None
+    """When they last talked to an agent or changed something, or something was refused to them; absent where never."""
+
+
+class UserList(BaseModel):
+    """Users of the tenant, by name."""
+
+    users: tuple[UserShown, ...]
+    """Everybody who has a key that is good, or a conversation."""
+    next: str | None = None
+    """What to give as `after` for the page behind; absent on the last one."""
+
+
+def merge_users(holders: Sequence[UserShown], seen: Sequence[SeenUser], limit: int) -> UserList:
+    """The first users of two lists by name, of each of which one more than that is there."""
+    known = {one.user: one for one in holders}
+    for one in seen:
+        user = known.get(one.user, UserShown(user=one.user))
+        known[one.user] = user.model_copy(update={"conversations": one.conversations, "last_seen": one.last_seen})
+    names = sorted(known)
+    shown = tuple(known[name] for name in names[:limit])
+    return UserList(users=shown, next=shown[-1].user if len(names) > limit else None)
+
+
 class RetentionGiven(Retention, defer_build=False):  # a body of a route: FastAPI wants it complete
     """For how many days to keep what; what is left out is kept for ever."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"conversations": 365, "traces": 30}]})
 
 
-USERS, ERASURES, RETENTION = "/api/v1/users", "/api/v1/erasures", "/api/v1/retention"
+USERS, ERASURES, RETENTION, AUDIT = "/api/v1/users", "/api/v1/erasures", "/api/v1/retention", "/api/v1/audit"
 UserName = Annotated[
     str,
     Path(
@@ -399,6 +448,23 @@ def users_router(authenticator: Authenticator, bus: Bus, users: PostgresUsers, k
         error = Forbidden("only an administrator may do this" if user is None else "users may do this for themselves alone")
         await audit_refusal(bus, who, action, {"user": user} if user is not None else {}, error)
         raise error
+
+    @routes.get(USERS, responses=route_responses(UserList))
+    async def list_users(
+        who: Caller,
+        text: Annotated[str, Query(max_length=200, description="Only users whose name holds this.")] = "",
+        after: Annotated[str, Query(max_length=200, description="Only users behind this one: `next` of the page before.")] = "",
+        limit: Annotated[int, Query(ge=1, le=200, description="Users at most.")] = 50,
+    ) -> Response:
+        """List the users of the tenant.
+
+        Everybody who has a key that is good, or a conversation: their roles, and when they were last seen. For administrators.
+        """
+        await allowed(who, "user.list")
+        holders = await users.holders(who.tenant, after, text, limit + 1)
+        also = tuple(one.user for one in holders)
+        seen = await ask(bus, who, USER_LIST, ListUsers(after=after, text=text, also=also, limit=limit + 1))
+        return json_response(merge_users(holders, seen.users, limit))
 
     @routes.delete(
         USERS + "/{user_id}",
@@ -469,6 +535,33 @@ def users_router(authenticator: Authenticator, bus: Bus, users: PostgresUsers, k
         await allowed(who, "retention.set")
         await users.keep(who, given)
         return json_response(given)
+
+    @routes.get(AUDIT, responses=route_responses(AuditPage))
+    async def list_audit(
+        who: Caller,
+        user: Annotated[str | None, Query(max_length=200, description="Only what was done for this user.")] = None,
+        action: Annotated[str | None, Query(max_length=200, description="Only actions that begin so, such as `keys.`.")] = None,
+        outcome: Annotated[Literal["done", "refused"] | None, Query(description="Only entries with this outcome.")] = None,
+        text: Annotated[
+            str | None, Query(max_length=200, description="Only entries that hold this anywhere, in letters of any case.")
+        ] = None,
+        since: Annotated[AwareDatetime | None, Query(description="Only entries from then or later.")] = None,
+        until: Annotated[AwareDatetime | None, Query(description="Only entries from before that.")] = None,
+        before: Annotated[
+            int | None, Query(ge=1, lt=2**63, description="Only entries behind this one: `next` of the page before.")
+        ] = None,
+        limit: Annotated[int, Query(ge=1, le=200, description="Entries at most.")] = 50,
+    ) -> Response:
+        """List the audit trail.
+
+        Who changed what in the tenant, and what was refused to whom, newest first. A page with a `text` looks through 10,000
+        entries at most, and `next` goes on behind them. For administrators.
+        """
+        await allowed(who, "audit.list")
+        wanted = ListAudit(
+            who=user, action=action, outcome=outcome, text=text, since=since, until=until, before=before, limit=limit
+        )
+        return json_response(await ask(bus, who, AUDIT_LIST, wanted))
 
     return routes
 

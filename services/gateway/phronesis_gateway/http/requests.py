@@ -14,13 +14,14 @@ from pydantic import (
     Field,
     ModelWrapValidatorHandler,
     PrivateAttr,
+    StrictBool,
     model_validator,
 )
 from pydantic.alias_generators import to_camel
 
 from phronesis_bus import LONGEST_DAYS
 from phronesis_contracts import WRITTEN_AS_NUMBER, BadRequest, Role, Token
-from phronesis_contracts.orchestrator import MAX_ATTACHMENTS, MAX_TEXT, TurnStatus
+from phronesis_contracts.orchestrator import MAX_ATTACHMENTS, MAX_REMARK, MAX_TEXT, TurnStatus
 from phronesis_contracts.principal import Agents, default_agents, translate_old_role
 
 MAX_DEPTH = 32
@@ -262,6 +263,15 @@ class ProfileGiven(Given):
     profile: dict[str, Any]
     """The profile to put in the place of the one there is; of a merge patch the members to replace, and with null those to
     remove."""
+
+
+class FeedbackGiven(Given):
+    """What you think of an answer."""
+
+    helpful: StrictBool
+    """Whether it was of help."""
+    remark: str = Field(default="", max_length=MAX_REMARK)
+    """What you say about it, up to 1,000 characters."""
 
 
 class ReplayGiven(Given):

@@ -135,12 +135,18 @@ def conversations_router(authenticator: Authenticator, bus: Bus) -> APIRouter:
         cursor: Annotated[
             str | None, Query(max_length=200, description=_CURSOR, json_schema_extra={"format": "cursor"})
         ] = None,
+        text: Annotated[
+            str,
+            Query(max_length=200, description="Only conversations in which one message holds each of these words."),
+        ] = "",
     ) -> Response:
         """List your conversations.
 
-        The caller's, newest activity first. `next` is absent on the last page.
+        The caller's, newest activity first. `next` is absent on the last page. A page with a `text` looks through 200
+        conversations at most, and `next` goes on behind them.
         """
-        return json_response(await ask(bus, who, CONVERSATION_LIST, ListConversations(limit=limit, cursor=cursor)))
+        wanted = ListConversations(limit=limit, cursor=cursor, text=text)
+        return json_response(await ask(bus, who, CONVERSATION_LIST, wanted))
 
     @routes.get(CONVERSATIONS + "/{id}", responses=route_responses(Conversation))
     async def get_conversation(
@@ -148,12 +154,13 @@ def conversations_router(authenticator: Authenticator, bus: Bus) -> APIRouter:
         who: Caller,
         limit: Annotated[int, Query(ge=1, le=200, description="Messages at most.")] = 50,
         before: Annotated[int | None, Query(ge=0, le=2**62, description="Only messages whose `seq` is lower.")] = None,
+        turns: Annotated[bool, Query(description="Whether the turns of these messages are wanted too, with replies.")] = False,
     ) -> Response:
         """Get a conversation with its messages.
 
         The newest messages, or with `before` those ahead of it; the oldest first.
         """
-        wanted = ConversationRef(conversation_id=id, limit=limit, before=before)
+        wanted = ConversationRef(conversation_id=id, limit=limit, before=before, turns=turns)
         return json_response(await ask(bus, who, CONVERSATION_GET, wanted))
 
     @routes.delete(CONVERSATIONS + "/{id}", status_code=202, responses=route_responses(Deletion, 202))

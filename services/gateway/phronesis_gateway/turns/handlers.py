@@ -17,8 +17,10 @@ from phronesis_contracts.orchestrator import (
     MAX_TEXT,
     TURN_CANCEL,
     TURN_LIST,
+    TURN_RATE,
     TURN_RETRY,
     ListTurns,
+    RateTurn,
     Reply,
     TaskBudget,
     Turn,
@@ -70,7 +72,7 @@ from ..auth.authentication import (
 )
 from ..auth.keys import READ
 from ..auth.tickets import Tickets
-from ..http.requests import AcceptedTurn, Given, MessageGiven, ReplayGiven, only_one_of, require_field
+from ..http.requests import AcceptedTurn, FeedbackGiven, Given, MessageGiven, ReplayGiven, only_one_of, require_field
 from ..http.responses import ID_FORM, PROBLEMS, error_response, json_response, refusals, route_responses, turn_problem_response
 from .events import Analysed, Events, EventStream, analysis_with_turn, parse_last_event_id
 from .reports import MEDIA_TYPES, ReportFormat, chosen_format, report_response
@@ -127,11 +129,17 @@ def turns_router(authenticator: Authenticator, bus: Bus, turns: TurnService, tra
         before: Annotated[
             str | None, Query(max_length=64, description="Only turns ahead of this one, by id: the last one of a page.")
         ] = None,
+        helpful: Annotated[
+            bool | None, Query(description="Only turns whose user said that the answer was of help, or that it was not.")
+        ] = None,
+        user: Annotated[
+            str | None, Query(max_length=200, description="Whose turns: yours by default. Others', or `*`, for administrators.")
+        ] = None,
         limit: Annotated[int, Query(ge=1, le=200, description="Turns at most.")] = 20,
     ) -> Response:
         """List your turns.
 
-        The caller's, newest first, without their replies.
+        The caller's, newest first, without their replies. For an administrator those of another user too, or of everybody.
         """
         wanted = ListTurns(
             conversation_id=conversation_id,
@@ -140,6 +148,8 @@ def turns_router(authenticator: Authenticator, bus: Bus, turns: TurnService, tra
             since=since,
             until=until,
             before=before,
+            helpful=helpful,
+            user=user,
             limit=limit,
         )
         return json_response(await ask(bus, who, TURN_LIST, wanted))
@@ -179,6 +189,23 @@ def turns_router(authenticator: Authenticator, bus: Bus, turns: TurnService, tra
         """
         turn = await ask(bus, who, TURN_RETRY, TurnRef(turn_id=id), key=scope_idempotency_key(who, key))
         return json_response(turn, 202, _location(turn.turn_id))
+
+    @routes.put(TURNS + "/{id}/feedback", responses=route_responses(Turn) | refusals(409))
+    async def rate_turn(id: TurnId, given: FeedbackGiven, who: Caller) -> Response:
+        """Say whether an answer was of help.
+
+        With a remark, if you like. What you said before about this turn is replaced. It is kept with the turn and goes with it;
+        your tenant's administrators can read it. A turn that has not ended is a 409.
+        """
+        return json_response(await ask(bus, who, TURN_RATE, RateTurn(turn_id=id, **given.model_dump())))
+
+    @routes.delete(TURNS + "/{id}/feedback", responses=route_responses(Turn) | refusals(409))
+    async def unrate_turn(id: TurnId, who: Caller) -> Response:
+        """Take back what you said about an answer.
+
+        A second time changes nothing.
+        """
+        return json_response(await ask(bus, who, TURN_RATE, RateTurn(turn_id=id)))
 
     @routes.post(TURNS + "/{id}/replay", responses=route_responses(Replayed) | refusals(402, 409))
     async def replay_turn(id: TurnId, given: ReplayGiven, who: Caller) -> Response:

@@ -7,7 +7,7 @@ from functools import partial
 from uuid import UUID
 
 from phronesis_bus import Bus, Call, News, erase_parked, erase_shown, follow, serve
-from phronesis_contracts import BadRequest, Nothing, Principal
+from phronesis_contracts import BadRequest, Forbidden, Nothing, Principal
 from phronesis_contracts.deletions import (
     AGED_DROP,
     USER_DATA,
@@ -31,12 +31,15 @@ from phronesis_contracts.orchestrator import (
     DELETION_GET,
     PROGRESS,
     TURN_ENDED,
+    USER_LIST,
     Conversation,
     ConversationPage,
     ConversationRef,
     FindConversation,
     FoundConversation,
     ListConversations,
+    ListUsers,
+    SeenUsers,
     TurnProgress,
 )
 from phronesis_contracts.twin import GRAPH_PURGED
@@ -71,6 +74,12 @@ class ConversationHandlers:
     async def list(self, call: Call, request: ListConversations) -> ConversationPage:
         return await self._conversations.page(call.who, request)
 
+    async def users(self, call: Call, request: ListUsers) -> SeenUsers:
+        """Who has talked to agents of the tenant. Raises `Forbidden`: the caller does not administer it."""
+        if not call.who.administers:
+            raise Forbidden("the users of a tenant are listed for administrators")
+        return await self._conversations.users(call.who.tenant, request)
+
     async def find(self, call: Call, request: FindConversation) -> FoundConversation:
         """The caller's conversation that ends as a client says."""
         return FoundConversation(conversation_id=await self._conversations.ending(call.who, request))
@@ -103,6 +112,7 @@ async def serve_conversations(bus: Bus, handlers: ConversationHandlers) -> None:
     await serve(bus, CONVERSATION_GET, handlers.get)
     await serve(bus, CONVERSATION_LIST, handlers.list)
     await serve(bus, CONVERSATION_FIND, handlers.find)
+    await serve(bus, USER_LIST, handlers.users)
     await serve(bus, CONVERSATION_DELETE, handlers.delete)
     await serve(bus, DELETION_GET, handlers.deletion)
     await follow(bus, MEMORY_PURGED, partial(handlers.on_purged, service="memory"), workers=1)

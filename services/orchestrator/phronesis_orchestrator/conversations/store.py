@@ -15,13 +15,14 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from typing import TypeVar
 from uuid import UUID, uuid4
 
 import asyncpg
 from pydantic import ValidationError
 
 from phronesis_bus import audit_entry
-from phronesis_contracts import BadRequest, NotFound, Principal, labels_from_row
+from phronesis_contracts import BadRequest, Message, NotFound, Principal, labels_from_row
 from phronesis_contracts.deletions import MAX_RELEASED, ConversationDeleted, Deletion, DeletionState, Purged
 from phronesis_contracts.orchestrator import (
     CONVERSATION_DELETED,
@@ -34,15 +35,22 @@ from phronesis_contracts.orchestrator import (
     Directive,
     FindConversation,
     ListConversations,
+    ListUsers,
+    SeenUser,
+    SeenUsers,
+    Turn,
 )
 from phronesis_contracts.service import AUDITED
 from phronesis_postgres import Connection, Database, write_news
 
+from ..turns.store import turn_from_row
 from ..turns.turn import parse_uuid
 from ..understanding.plan import Focus
 from .history import AGED, MAX_CHARS, WINDOW, Past, PastTurn, Summary, split_attached
 
 log = logging.getLogger(__name__)
+
+M = TypeVar("M", bound=Message)
 
 SHOWN = 3_700.0
 """Seconds for which a line that was shown of a turn may be in its stream: an hour, and what clocks differ by."""
@@ -124,6 +132,47 @@ WHERE c.tenant = $1 AND c.user_id = $2 AND c.deleted_at IS NULL"""  # noqa: S608
 _ORDER = "ORDER BY c.updated_at DESC, c.id DESC"
 _FIRST = f"{_COLUMNS} {_ORDER} LIMIT $3"
 _BEHIND = f"{_COLUMNS} AND (c.updated_at, c.id) < ($4, $5) {_ORDER} LIMIT $3"
+# Names are walked in the index, one probe for each, however many conversations they have.
+_USERS = """
+WITH RECURSIVE names AS (
+    SELECT min(user_id) AS name FROM conversations WHERE tenant = $1
+    UNION ALL
+    SELECT (SELECT min(user_id) FROM conversations WHERE tenant = $1 AND user_id > names.name) FROM names WHERE name IS NOT NULL
+), wanted AS (
+    (SELECT name FROM names WHERE name COLLATE "C" > $2 AND position($3 IN name) > 0 ORDER BY name COLLATE "C" LIMIT $5)
+    UNION SELECT unnest($4::text[])
+)
+SELECT name AS user,
+    (SELECT count(*) FROM conversations WHERE tenant = $1 AND user_id = name AND deleted_at IS NULL) AS conversations,
+    greatest((SELECT max(updated_at) FROM conversations WHERE tenant = $1 AND user_id = name),
+        (SELECT max(at) FROM audit WHERE tenant = $1 AND who = name)) AS last_seen
+FROM wanted ORDER BY name COLLATE "C"
+"""
+LOOKED = 200
+"""Conversations that one page looks through for words."""
+_AROUND = 60
+"""Characters of an excerpt ahead of the first word that was asked for."""
+_NEWEST = """
+SELECT id, updated_at FROM conversations
+WHERE tenant = $1 AND user_id = $2 AND deleted_at IS NULL AND ($4::timestamptz IS NULL OR (updated_at, id) < ($4, $5::uuid))
+ORDER BY updated_at DESC, id DESC"""
+_FOUND = f"""
+SELECT listed.*, hit.text AS excerpt
+FROM ({_COLUMNS} AND c.id IN (SELECT id FROM ({_NEWEST} LIMIT $7) AS looked)) AS listed
+JOIN LATERAL (
+    SELECT substr(m.text, greatest(1, position(($6::text[])[1] IN lower(m.text)) - {_AROUND}), 4 * {_AROUND}) AS text
+    FROM messages m
+    WHERE m.conversation_id = listed.id
+        AND NOT EXISTS (SELECT FROM unnest($6::text[]) AS wanted (word) WHERE position(word IN lower(m.text)) = 0)
+    ORDER BY m.seq DESC LIMIT 1
+) AS hit ON true
+ORDER BY listed.updated_at DESC, listed.id DESC LIMIT $3"""  # noqa: S608
+_TURNS = """
+SELECT * FROM turns WHERE tenant = $1 AND user_id = $2 AND id = ANY($3::uuid[]) AND NOT erased ORDER BY sequence DESC"""
+_MESSAGE_BYTES, _ANSWER_BYTES = 200_000, 450_000
+"""Of a conversation's page, as JSON: its messages, and those with their turns."""
+_MOST_TURNS = 50
+"""Turns that are read for one page."""
 _SPACE = "E' \\n\\t\\r\\f\\v'"
 _ENDING = f"""
 SELECT c.id FROM (
@@ -210,6 +259,7 @@ WHERE turns.conversation_id = $1 AND media.id NOT IN (
 _ERASE = """
 UPDATE turns SET erased = true, fence = fence + 1, request = '{}', principal = '{}', key_id = NULL, fingerprint = '',
     labels = '[]', reply = NULL, problem = NULL, correlation_id = NULL, traceparent = NULL, lease_until = NULL, worker = NULL,
+    helpful = NULL, remark = NULL, rated_at = NULL,
     approval_id = NULL, ended_at = coalesce(ended_at, now()),
     status = CASE WHEN status IN ('queued', 'running', 'waiting') THEN 'cancelled' ELSE status END
 WHERE conversation_id = $1
@@ -264,19 +314,21 @@ class PostgresConversations:
             )
             if head is None:
                 raise NotFound("no such conversation")
-            rows = await connection.fetch(
-                _MESSAGES,
-                id,
-                ref.before,
-                ref.limit,
-            )
-        messages = [_message_from_row(row) for row in reversed(rows)]
+            rows = await connection.fetch(_MESSAGES, id, ref.before, ref.limit + 1)
+            messages, left = _fitting([_message_from_row(row) for row in rows[: ref.limit]], _MESSAGE_BYTES)
+            turns: list[Turn] = []
+            if ref.turns:
+                ids = list({UUID(one.turn_id): None for one in messages})[:_MOST_TURNS]
+                found = await connection.fetch(_TURNS, who.tenant, who.user, ids)
+                turns, _ = _fitting([turn_from_row(row) for row in found], _ANSWER_BYTES - _MESSAGE_BYTES + left, least=0)
         return Conversation(
             conversation_id=ref.conversation_id,
             agent=head["agent"],
             directive=Directive(head["directive"]),
             created_at=head["created_at"],
-            messages=tuple(messages),
+            messages=tuple(reversed(messages)),
+            more=len(rows) > len(messages),
+            turns=tuple(reversed(turns)),
         )
 
     async def page(self, who: Principal, query: ListConversations) -> ConversationPage:
@@ -291,6 +343,9 @@ class PostgresConversations:
         # One more than asked for tells whether there is another page.
         wanted = (who.tenant, who.user, query.limit + 1)
         place = None if query.cursor is None else decode_cursor(who, query.cursor)
+        words = query.text.lower().split()
+        if words:
+            return await self._page_with(who, query, place, words)
         async with self._database.connection(who.tenant) as connection:
             if place is None:
                 rows = await connection.fetch(_FIRST, *wanted)
@@ -302,6 +357,27 @@ class PostgresConversations:
             conversations=tuple(_summary_from_row(row) for row in shown),
             next=encode_cursor(who, PagePlace(shown[-1]["updated_at"], shown[-1]["id"])) if more else None,
         )
+
+    async def _page_with(
+        self, who: Principal, query: ListConversations, place: PagePlace | None, words: list[str]
+    ) -> ConversationPage:
+        """Conversations that hold the words: a bounded number is looked through, and the next page goes on there."""
+        behind = (place.updated_at, place.id) if place else (None, None)
+        async with self._database.connection(who.tenant) as connection:
+            rows = await connection.fetch(_FOUND, who.tenant, who.user, query.limit + 1, *behind, words, LOOKED)
+            last = rows[query.limit - 1] if len(rows) > query.limit else None
+            if last is None:
+                last = await connection.fetchrow(f"{_NEWEST} OFFSET $3 LIMIT 1", who.tenant, who.user, LOOKED - 1, *behind)
+        return ConversationPage(
+            conversations=tuple(_summary_from_row(row) for row in rows[: query.limit]),
+            next=encode_cursor(who, PagePlace(last["updated_at"], last["id"])) if last else None,
+        )
+
+    async def users(self, tenant: str, query: ListUsers) -> SeenUsers:
+        """Who has talked in a tenant, by name, and those who are asked for by name."""
+        async with self._database.connection(tenant) as connection:
+            rows = await connection.fetch(_USERS, tenant, query.after, query.text, list(query.also), query.limit)
+        return SeenUsers(users=tuple(SeenUser(**dict(row)) for row in rows))
 
     async def ending(self, who: Principal, query: FindConversation) -> str | None:
         """The newest conversation of the caller that ends with these exchanges; `None` where none does."""
@@ -389,7 +465,18 @@ def _summary_from_row(row: asyncpg.Record) -> ConversationSummary:
         created_at=row["created_at"],
         updated_at=row["updated_at"],
         turns=row["turns"],
+        excerpt=" ".join((row.get("excerpt") or "").split()),
     )
+
+
+def _fitting(found: list[M], room: int, least: int = 1) -> tuple[list[M], int]:
+    """The first of these messages, as many as have room and `least` at least, and the room that is left, in bytes of JSON."""
+    for number, one in enumerate(found):
+        size = len(one.model_dump_json().encode())
+        if size > room and number >= least:
+            return found[:number], room
+        room -= size
+    return found, room
 
 
 def _message_from_row(row: asyncpg.Record) -> ConversationMessage:

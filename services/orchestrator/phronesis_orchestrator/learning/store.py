@@ -26,6 +26,7 @@ ORDER BY created_at DESC LIMIT 10000 FOR UPDATE
 _ERASE = """
 UPDATE turns SET erased = true, fence = fence + 1, request = '{}', principal = '{}', key_id = NULL, fingerprint = '',
     labels = '[]', reply = NULL, problem = NULL, correlation_id = NULL, traceparent = NULL, lease_until = NULL, worker = NULL,
+    helpful = NULL, remark = NULL, rated_at = NULL,
     approval_id = NULL, ended_at = coalesce(ended_at, now()), learnt = true,
     status = CASE WHEN status IN ('queued', 'running', 'waiting') THEN 'cancelled' ELSE status END
 WHERE id = ANY($1::uuid[])

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from phronesis_bus import Bus, Call, News, follow, serve
 from phronesis_bus.tracing import Tracing
-from phronesis_contracts import Internal, Message, Nothing, Principal, Rpc, ServiceError
+from phronesis_contracts import Forbidden, Internal, Message, Nothing, Principal, Rpc, ServiceError
 from phronesis_contracts.answers import (
     TURN_REPLAY_TOOL,
     TURN_TRACE_TOOL,
@@ -46,7 +46,7 @@ from phronesis_contracts.memory import (
     Retrieve,
 )
 from phronesis_contracts.messages import In, Out_
-from phronesis_contracts.orchestrator import Audited, Turn, TurnProgress, TurnStatus
+from phronesis_contracts.orchestrator import AUDIT_LIST, Audited, AuditPage, ListAudit, Turn, TurnProgress, TurnStatus
 from phronesis_contracts.origins import OriginKind
 from phronesis_contracts.service import AUDITED
 
@@ -304,6 +304,12 @@ class TraceHandlers:
         calls = await self._ledger.calls_of(found.claim.who.tenant, found.turn.turn_id)
         return build_trace(found.turn, found.record or StoredRecord(), calls, found.forgotten)
 
+    async def audit(self, call: Call, request: ListAudit) -> AuditPage:
+        """A page of the tenant's audit trail. Raises `Forbidden`: the caller does not administer it."""
+        if not call.who.administers:
+            raise Forbidden("the audit trail is for administrators")
+        return await self._traces.audited(call.who.tenant, request)
+
     async def on_audited(self, news: News, event: Audited, service: str) -> None:
         await self._traces.audit(news.id, news.tenant, service, event)
 
@@ -316,6 +322,7 @@ class TraceHandlers:
 async def serve_traces(bus: Bus, handlers: TraceHandlers) -> None:
     await serve(bus, TURN_TRACE_TOOL, handlers.trace)
     await serve(bus, TURN_REPLAY_TOOL, handlers.replay)
+    await serve(bus, AUDIT_LIST, handlers.audit)
     await follow(bus, ITEMS_FORGOTTEN, handlers.on_forgotten, workers=1)
     for service, event in AUDITED.items():
         await follow(bus, event, partial(handlers.on_audited, service=service), workers=1)

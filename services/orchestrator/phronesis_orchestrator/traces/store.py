@@ -25,7 +25,7 @@ from phronesis_contracts.answers import (
 )
 from phronesis_contracts.approvals import ApprovalStatus
 from phronesis_contracts.instructions import AgentProfile
-from phronesis_contracts.orchestrator import Audited, SubmitTurn, Turn
+from phronesis_contracts.orchestrator import Audited, AuditEntry, AuditPage, ListAudit, SubmitTurn, Turn
 from phronesis_contracts.twin import DIAGNOSE_GAPS
 from phronesis_postgres import Database
 
@@ -76,6 +76,21 @@ class RecordedTurn:
 
 # Locked, so that a deletion that goes on at the moment either waits for the entry, or is seen.
 _TURN_STANDS = "SELECT true FROM turns WHERE tenant = $1 AND id = $2::text::uuid AND NOT erased FOR SHARE"
+
+AUDIT_LOOKED = 10_000
+"""Entries of the audit trail that one page looks through for a text."""
+_AUDIT_CHARS = 400_000
+"""Characters of arguments that one page holds."""
+_AUDITED = """
+SELECT id, at, service, who, role, acted_by, action, outcome, code, arguments FROM audit
+WHERE tenant = $1 AND ($2::text IS NULL OR who = $2) AND ($3::text IS NULL OR starts_with(action, $3))
+    AND ($4::text IS NULL OR outcome = $4) AND ($5::timestamptz IS NULL OR at >= $5) AND ($6::timestamptz IS NULL OR at < $6)
+    AND ($7::bigint IS NULL OR (at, id) < (SELECT at, id FROM audit WHERE id = $7 AND tenant = $1))
+ORDER BY at DESC, id DESC"""
+_AUDITED_WITH = f"""
+SELECT * FROM ({_AUDITED} LIMIT $8) AS looked
+WHERE position(lower($9) IN lower(concat_ws(' ', service, who, role, acted_by, action, outcome, code, arguments::text))) > 0
+ORDER BY at DESC, id DESC LIMIT $10"""  # noqa: S608
 
 
 class PostgresTraces:
@@ -152,6 +167,33 @@ class PostgresTraces:
                 arguments,
                 entry.acted_by,
             )
+
+    async def audited(self, tenant: str, query: ListAudit) -> AuditPage:
+        """A page of the audit trail. For a text a bounded number of entries is looked through, and `next` goes on behind."""
+        wanted = (tenant, query.who, query.action, query.outcome, query.since, query.until, query.before)
+        async with self._database.connection(tenant) as connection:
+            if query.text:
+                rows = await connection.fetch(_AUDITED_WITH, *wanted, AUDIT_LOOKED, query.text, query.limit + 1)
+            else:
+                rows = await connection.fetch(f"{_AUDITED} LIMIT $8", *wanted, query.limit + 1)
+            shown = _fitting(rows[: query.limit])
+            if len(rows) > len(shown):
+                next = shown[-1]["id"]
+            elif query.text:
+                next = await connection.fetchval(f"{_AUDITED} OFFSET $8 LIMIT 1", *wanted, AUDIT_LOOKED - 1)
+            else:
+                next = None
+        return AuditPage(entries=tuple(AuditEntry(**dict(row)) for row in shown), next=next)
+
+
+def _fitting(rows: list[asyncpg.Record]) -> list[asyncpg.Record]:
+    """The first of these entries, as many as one page holds; one at least."""
+    room = _AUDIT_CHARS
+    for number, row in enumerate(rows):
+        room -= len(json.dumps(row["arguments"]))
+        if number and room < 0:
+            return rows[:number]
+    return rows
 
 
 def _not_found(forgotten: list[str] | None) -> NotFound:

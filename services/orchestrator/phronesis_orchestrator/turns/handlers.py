@@ -9,10 +9,20 @@ from contextlib import nullcontext
 from uuid import uuid4
 
 from phronesis_bus import Call, News, correlation, traceparent
-from phronesis_contracts import BadRequest, NotFound, Principal, ServiceError, TimedOut, Unavailable
+from phronesis_contracts import BadRequest, Forbidden, NotFound, Principal, ServiceError, TimedOut, Unavailable
 from phronesis_contracts.errors import Busy
 from phronesis_contracts.instructions import Released
-from phronesis_contracts.orchestrator import ListTurns, SubmitTurn, Turn, TurnProgress, TurnRef, Turns, TurnStatus, turn_id
+from phronesis_contracts.orchestrator import (
+    ListTurns,
+    RateTurn,
+    SubmitTurn,
+    Turn,
+    TurnProgress,
+    TurnRef,
+    Turns,
+    TurnStatus,
+    turn_id,
+)
 from phronesis_contracts.service import KeyRevoked
 
 from ..agents.client import check_client_request
@@ -115,7 +125,16 @@ class TurnHandlers:
     async def get(self, call: Call, request: TurnRef) -> Turn:
         return await self._turns.get(call.who, request.turn_id)
 
+    async def rate(self, call: Call, request: RateTurn) -> Turn:
+        """Keep what the caller thinks of an answer of theirs; a repeat changes nothing."""
+        if "\x00" in request.remark:
+            raise BadRequest("the remark holds a NUL character", field="remark")
+        return await self._turns.rate(call.who, request)
+
     async def list(self, call: Call, request: ListTurns) -> Turns:
+        """Turns of the caller, or of others. Raises `Forbidden`: others' are asked for by no administrator."""
+        if request.user not in (None, call.who.user) and not call.who.administers:
+            raise Forbidden("the turns of others are for administrators", field="user")
         return await self._turns.list(call.who, request)
 
     async def cancel(self, call: Call, request: TurnRef) -> Turn:

@@ -27,6 +27,7 @@ from phronesis_contracts.orchestrator import (
     MAX_OUTCOMES,
     TURN_ENDED,
     ListTurns,
+    RateTurn,
     SubmitTurn,
     Turn,
     TurnEndedNews,
@@ -239,7 +240,16 @@ WHERE t.tenant = $1 AND t.user_id = $2 AND NOT t.erased
   AND ($6::timestamptz IS NULL OR t.created_at >= $6) AND ($7::timestamptz IS NULL OR t.created_at < $7)
   AND ($8::uuid IS NULL OR (t.created_at, t.sequence, t.id) < (
       SELECT created_at, sequence, id FROM turns WHERE id = $8 AND tenant = $1 AND user_id = $2))
-ORDER BY t.created_at DESC, t.sequence DESC, t.id DESC LIMIT $9"""
+  AND ($9::boolean IS NULL OR t.helpful = $9)
+ORDER BY t.created_at DESC, t.sequence DESC, t.id DESC LIMIT $10"""
+_LIST_ALL = _LIST.replace("t.user_id = $2", "$2 = '*'").replace("user_id = $2", "$2 = '*'")
+_RATE = """
+UPDATE turns SET helpful = $4, remark = $5, rated_at = CASE WHEN $4::boolean IS NULL THEN NULL ELSE now() END
+WHERE id = $1 AND tenant = $2 AND user_id = $3 AND status IN ('completed', 'failed', 'cancelled', 'parked') AND NOT erased
+RETURNING *"""
+EVERYBODY = "*"
+_REMARK = 200
+"""Characters of a remark in lists."""
 _CANCEL = """
 UPDATE turns SET status = 'cancelled', fence = fence + 1, ended_at = now(), lease_until = NULL, worker = NULL
 WHERE id = $1 AND tenant = $2 AND user_id = $3 AND status IN ('queued', 'running', 'waiting') RETURNING *
@@ -394,20 +404,22 @@ class PostgresTurns:
     async def list(self, who: Principal, query: ListTurns) -> Turns:
         conversation = parse_uuid(query.conversation_id, "conversation") if query.conversation_id else None
         before = parse_uuid(query.before, "turn", field="before") if query.before else None
+        wanted = (conversation, query.status, query.agent, query.since, query.until, before, query.helpful, query.limit)
+        user = query.user or who.user
         async with self._database.connection(who.tenant) as connection:
-            rows = await connection.fetch(
-                _LIST,
-                who.tenant,
-                who.user,
-                conversation,
-                query.status,
-                query.agent,
-                query.since,
-                query.until,
-                before,
-                query.limit,
-            )
-        return Turns(turns=tuple(turn_from_row(row, with_reply=False) for row in rows))
+            rows = await connection.fetch(_LIST_ALL if user == EVERYBODY else _LIST, who.tenant, user, *wanted)
+        return Turns(turns=tuple(turn_from_row(row, listed=True) for row in rows))
+
+    async def rate(self, who: Principal, rating: RateTurn) -> Turn:
+        """Keep what a user thinks of an answer. Raises `NotFound`, and `Conflict`: the turn has not ended."""
+        id = parse_uuid(rating.turn_id, "turn")
+        remark = rating.remark if rating.helpful is not None else ""
+        async with self._database.transaction(who.tenant) as connection:
+            row = await connection.fetchrow(_RATE, id, who.tenant, who.user, rating.helpful, remark)
+        if row is None:
+            await self.get(who, rating.turn_id)
+            raise Conflict("the turn has not ended: there is no answer yet")
+        return turn_from_row(row)
 
     async def revoke(self, tenant: str, key: str) -> None:
         """Remember a revoked key; its turns end at their next claim, and its schedules start nothing any more."""
@@ -544,7 +556,15 @@ async def _place(connection: Connection, turn: NewTurn) -> tuple[UUID, int]:
     return conversation_id, row["sequence"]
 
 
-def turn_from_row(row: asyncpg.Record, *, with_reply: bool = True) -> Turn:
+def turn_from_row(row: asyncpg.Record, *, listed: bool = False) -> Turn:
+    """A turn as its row states it; as lists show it, without its reply."""
+    feedback = None
+    if row.get("helpful") is not None:
+        feedback = {
+            "helpful": row["helpful"],
+            "remark": row["remark"][:_REMARK] if listed else row["remark"],
+            "at": row["rated_at"],
+        }
     return Turn.model_validate(
         {
             "turn_id": str(row["id"]),
@@ -557,13 +577,15 @@ def turn_from_row(row: asyncpg.Record, *, with_reply: bool = True) -> Turn:
             "ended_at": row["ended_at"],
             "trace_id": trace_id(row["traceparent"]),
             "retry_of": str(row["retry_of"]) if row["retry_of"] else None,
-            "reply": row["reply"] if with_reply else None,
+            "reply": None if listed else row["reply"],
             "opening": row.get("opening") or "",
             "usage": row["reply"]["usage"] if row["reply"] else None,
             "problem": row["problem"],
             "expires_at": row["expires_at"],
             "approval_id": str(row["approval_id"]) if row["approval_id"] else None,
             "waiting_for": waited_for(row),
+            "user": row["user_id"] if listed else "",
+            "feedback": feedback,
         }
     )
 

@@ -1,7 +1,7 @@
 /** Conversations with agents: the list at the side, one of them open, and the field for the next message. */
 
-import { useEffect, useRef, useState } from "preact/hooks";
-import { MessageSquarePlus, Trash2 } from "lucide-preact";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { ChevronUp, MessageSquarePlus, Trash2 } from "lucide-preact";
 import { useLocation } from "preact-iso";
 
 import { api, data, once, Problem, type Schemas } from "../../api/client";
@@ -9,7 +9,7 @@ import { useAct, usePages, useRead } from "../../api/use";
 import { ago } from "../../format";
 import { BASE } from "../../pages";
 import { t } from "../../text";
-import { Button, IconButton, LinkButton } from "../../ui/controls";
+import { Button, IconButton, LinkButton, TextField } from "../../ui/controls";
 import { Confirm, useToast } from "../../ui/dialog";
 import { Empty, Loaded, Loading, ProblemNote, Time } from "../../ui/layout";
 import { useParameters } from "../../ui/parameters";
@@ -19,6 +19,8 @@ import { Markdown } from "../../ui/markdown";
 
 const HERE = `${BASE}/chat`;
 const LISTED = 30;
+/** Messages of a conversation that are read at a time. */
+const PAGE = 20;
 /** Turns of a conversation that are looked through for those that still run. */
 const OPEN = 20;
 const DEFAULT = "dialogue";
@@ -40,14 +42,36 @@ function absent(error: unknown): undefined {
   throw error;
 }
 
-/** The messages of a conversation in their order, each turn behind the message that began it. */
-async function readLines(conversation: Conversation, open: Schemas["Turn"][]): Promise<Line[]> {
-  const ids = [...new Set(conversation.messages.map((message) => message.turn_id))];
-  const found = await Promise.all(ids.map((id) => readTurn(id).catch(absent)));
-  const turns = new Map(ids.map((id, at) => [id, found[at]]));
+/** Messages of a conversation, with their turns as far as these are kept. */
+interface Part {
+  messages: readonly Schemas["ConversationMessage"][];
+  turns: Schemas["Turn"][];
+  /** Whether there are messages ahead of these. */
+  more: boolean;
+}
+
+const NOTHING: Part = { messages: [], turns: [], more: false };
+
+function partOf(conversation: Conversation, read: (Schemas["Turn"] | undefined)[]): Part {
+  const turns = [...(conversation.turns ?? []), ...read].filter((turn): turn is Schemas["Turn"] => !!turn);
+  return { messages: conversation.messages, turns, more: !!conversation.more };
+}
+
+/** A page of a conversation; of its turns those that the answer had no room for are read one by one. */
+async function readPage(id: string, before: number | undefined, signal?: AbortSignal): Promise<[Conversation, Part]> {
+  const query = { limit: PAGE, turns: true, ...(before ? { before } : {}) };
+  const found = await data(api.GET("/api/v1/conversations/{id}", { params: { path: { id }, query }, ...(signal ? { signal } : {}) }));
+  const there = new Set((found.turns ?? []).map((turn) => turn.turn_id));
+  const lacking = new Set(found.messages.map((message) => message.turn_id).filter((turn) => !there.has(turn)));
+  return [found, partOf(found, await Promise.all([...lacking].map((turn) => readTurn(turn).catch(absent))))];
+}
+
+/** Messages in their order, each turn behind the message that began it. */
+function linesOf(part: Part): Line[] {
+  const turns = new Map(part.turns.map((turn) => [turn.turn_id, turn]));
   const shown = new Set<string>();
   const lines: Line[] = [];
-  for (const message of conversation.messages) {
+  for (const message of part.messages) {
     const turn = turns.get(message.turn_id);
     if (message.role === "user") lines.push({ id: `${message.seq}`, text: message.text, attached: message.attached as readonly string[] });
     if (turn && !shown.has(message.turn_id)) {
@@ -55,9 +79,14 @@ async function readLines(conversation: Conversation, open: Schemas["Turn"][]): P
       lines.push({ id: message.turn_id, turn });
     } else if (!turn && message.role !== "user") lines.push({ id: `${message.seq}`, said: message.text });
   }
-  // A turn's messages are kept when it ends; what still runs is told by the turn itself.
+  return lines;
+}
+
+/** What still runs, the oldest first: a turn's messages are kept when it ends, so that its message is told by the turn itself. */
+function linesOfOpen(open: Schemas["Turn"][], part: Part): Line[] {
+  const shown = new Set(part.messages.map((message) => message.turn_id));
   const late = open.filter((turn) => !shown.has(turn.turn_id)).reverse();
-  return [...lines, ...late.flatMap((turn) => [{ id: `m-${turn.turn_id}`, text: turn.opening ?? "" }, { id: turn.turn_id, turn }])];
+  return late.flatMap((turn) => [{ id: `m-${turn.turn_id}`, text: turn.opening ?? "" }, { id: turn.turn_id, turn }]);
 }
 
 /** Whether the browser was sent to the address with this question, and no page of the console handed it over.
@@ -72,13 +101,14 @@ function cameFromOutside(ask: string): boolean {
 function List(props: { open: string | undefined; round: number }) {
   const toast = useToast();
   const { route } = useLocation();
+  const [{ q = "" }, change] = useParameters();
   const [leaving, setLeaving] = useState<Schemas["ConversationSummary"]>();
   const list = usePages(
     async (cursor, signal) => {
-      const page = await data(api.GET("/api/v1/conversations", { params: { query: { limit: LISTED, ...(cursor ? { cursor } : {}) } }, signal }));
+      const page = await data(api.GET("/api/v1/conversations", { params: { query: { limit: LISTED, ...(q ? { text: q } : {}), ...(cursor ? { cursor } : {}) } }, signal }));
       return { items: page.conversations, next: page.next ?? null };
     },
-    [props.round],
+    [props.round, q],
   );
   const remove = useAct(async (id: string) => {
     await data(api.DELETE("/api/v1/conversations/{id}", { params: { path: { id } } }));
@@ -92,21 +122,30 @@ function List(props: { open: string | undefined; round: number }) {
       <LinkButton kind="primary" href={HERE} icon={<MessageSquarePlus aria-hidden="true" />}>
         {t("chat.new")}
       </LinkButton>
+      <TextField label={t("chat.search")} hidden type="search" maxLength={200} placeholder={t("chat.search")} value={q} onChange={(event) => change({ q: event.currentTarget.value.trim() })} />
       <Loaded of={list}>
         {(found) => (
-          <ul>
-            {found.map((each) => (
-              <li key={each.conversation_id}>
-                <a href={`${HERE}/${each.conversation_id}`} aria-current={each.conversation_id === props.open ? "page" : undefined}>
-                  <span class="title">{each.title || t("chat.untitled")}</span>
-                  <span class="note">
-                    {each.agent} · <Time at={each.updated_at} show={ago} />
-                  </span>
-                </a>
-                <IconButton label={t("chat.delete", { title: each.title || t("chat.untitled") })} icon={<Trash2 aria-hidden="true" />} onClick={() => setLeaving(each)} />
-              </li>
-            ))}
-          </ul>
+          <>
+            {q && (
+              <p class="note" aria-live="polite">
+                {t("chat.found", { count: found.length, more: !!list.more })}
+              </p>
+            )}
+            <ul>
+              {found.map((each) => (
+                <li key={each.conversation_id}>
+                  <a href={`${HERE}/${each.conversation_id}${q ? `?q=${encodeURIComponent(q)}` : ""}`} aria-current={each.conversation_id === props.open ? "page" : undefined}>
+                    <span class="title">{each.title || t("chat.untitled")}</span>
+                    {each.excerpt && <span class="excerpt">{`…${each.excerpt}…`}</span>}
+                    <span class="note">
+                      {each.agent} · <Time at={each.updated_at} show={ago} />
+                    </span>
+                  </a>
+                  <IconButton label={t("chat.delete", { title: each.title || t("chat.untitled") })} icon={<Trash2 aria-hidden="true" />} onClick={() => setLeaving(each)} />
+                </li>
+              ))}
+            </ul>
+          </>
         )}
       </Loaded>
       {list.more && <Button onClick={list.more}>{t("shell.more")}</Button>}
@@ -130,19 +169,25 @@ export default function Chat() {
   const { path, route } = useLocation();
   const [{ ask, agent: wanted }, change] = useParameters();
   const id = path.startsWith(`${HERE}/`) ? decodeURIComponent(path.slice(HERE.length + 1)) : undefined;
-  const [lines, setLines] = useState<Line[]>([]);
+  const [part, setPart] = useState(NOTHING);
+  /** What still runs, and what was sent since the conversation was opened. */
+  const [added, setAdded] = useState<Line[]>([]);
+  const lines = useMemo(() => [...linesOf(part), ...added], [part, added]);
   const [shown, setShown] = useState<string>();
   const [round, setRound] = useState(0);
   const [first, setFirst] = useState({ text: "" });
   const end = useRef<HTMLDivElement>(null);
+  const box = useRef<HTMLDivElement>(null);
+  /** Height of what is shown before earlier messages are put ahead of it. */
+  const height = useRef(0);
   const agents = useRead((signal) => data(api.GET("/api/v1/agents", { signal })), []);
   const conversation = useRead(async (signal) => {
     if (!id || id === shown) return undefined;
-    const [found, { turns }] = await Promise.all([
-      data(api.GET("/api/v1/conversations/{id}", { params: { path: { id } }, signal })),
+    const [[found, read], { turns }] = await Promise.all([
+      readPage(id, undefined, signal),
       data(api.GET("/api/v1/turns", { params: { query: { conversation_id: id, limit: OPEN } }, signal })),
     ]);
-    return { found, lines: await readLines(found, turns.filter((turn) => !turn.ended_at)) };
+    return { found, read, open: linesOfOpen(turns.filter((turn) => !turn.ended_at), read) };
   }, [id]);
   const [agent, setAgent] = useState(wanted ?? DEFAULT);
   useEffect(() => {
@@ -150,22 +195,34 @@ export default function Chat() {
   }, []);
   useEffect(() => {
     if (!id) {
-      setLines([]);
+      setPart(NOTHING);
+      setAdded([]);
       setShown(undefined);
     }
   }, [id]);
   useEffect(() => {
     if (!conversation.data || !id) return;
-    setLines(conversation.data.lines);
+    setPart(conversation.data.read);
+    setAdded(conversation.data.open);
     setAgent(conversation.data.found.agent);
     setShown(id);
   }, [conversation.data]);
   useEffect(() => {
     end.current?.scrollIntoView({ block: "end" });
-  }, [lines.length]);
+  }, [lines.at(-1)?.id]);
+  useLayoutEffect(() => {
+    if (box.current && height.current) box.current.scrollTop += box.current.scrollHeight - height.current;
+    height.current = 0;
+  }, [part]);
+  const earlier = useAct(async () => {
+    const of = id as string;
+    const [, read] = await readPage(of, part.messages[0]?.seq);
+    height.current = box.current?.scrollHeight ?? 0;
+    setPart((now) => (now === part ? { messages: [...read.messages, ...now.messages], turns: [...read.turns, ...now.turns], more: read.more } : now));
+  });
   const sent = async (accepted: Schemas["AcceptedTurn"], text: string, files: string[]) => {
     const turn = await readTurn(accepted.turn_id);
-    setLines((before) => [...before, { id: `m-${accepted.turn_id}`, text, attached: files }, { id: accepted.turn_id, turn }]);
+    setAdded((before) => [...before, { id: `m-${accepted.turn_id}`, text, attached: files }, { id: accepted.turn_id, turn }]);
     setShown(accepted.conversation_id);
     setRound((before) => before + 1);
     if (id !== accepted.conversation_id) route(`${HERE}/${accepted.conversation_id}`, true);
@@ -182,7 +239,7 @@ export default function Chat() {
   }, [ask]);
   const retried = async (turn: string) => {
     const made = await readTurn(turn);
-    setLines((before) => [...before, { id: turn, turn: made }]);
+    setAdded((before) => [...before, { id: turn, turn: made }]);
   };
   const known = agents.data?.agents ?? [];
   const about = known.find((each) => each.name === agent)?.description;
@@ -194,7 +251,7 @@ export default function Chat() {
       <List open={id} round={round} />
       <section class="thread" aria-label={t("chat.messages")}>
         <h1 class="unseen">{t("shell.chat")}</h1>
-        <div class="messages" role="log">
+        <div class="messages" role="log" ref={box}>
           {conversation.problem && !current && <ProblemNote problem={conversation.problem} retry={conversation.reload} />}
           {begin.problem && <ProblemNote problem={begin.problem} />}
           {reading && <Loading />}
@@ -210,6 +267,12 @@ export default function Chat() {
               </div>
             </Empty>
           )}
+          {current && part.more && (
+            <Button class="earlier" icon={<ChevronUp aria-hidden="true" />} busy={earlier.running} onClick={() => void earlier.run()}>
+              {t("chat.earlier")}
+            </Button>
+          )}
+          {earlier.problem && <ProblemNote problem={earlier.problem} />}
           {seen.map((line) =>
               line.turn ? (
                 <TurnView key={line.id} first={line.turn} retried={(turn) => void retried(turn)} />

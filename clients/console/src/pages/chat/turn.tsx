@@ -10,6 +10,7 @@ import { t, word } from "../../text";
 import { Button, CopyButton, LinkButton } from "../../ui/controls";
 import { ProblemNote } from "../../ui/layout";
 import { Markdown } from "../../ui/markdown";
+import { useFeedback } from "./feedback";
 import { ReplyView } from "./reply";
 
 type Turn = Schemas["Turn"];
@@ -115,6 +116,7 @@ export function TurnView(props: { first: Turn; retried: (id: string) => void }) 
     const made = await data(api.POST("/api/v1/turns/{id}/retry", { params: { path: { id: turn.turn_id }, header: once() } }));
     props.retried(made.turn_id);
   });
+  const feedback = useFeedback(turn, (said) => setTurn((now) => ({ ...now, feedback: said ?? null })));
   const problem = turn.problem ?? undefined;
   const acts = stop.problem ?? retry.problem;
   return (
@@ -143,6 +145,7 @@ export function TurnView(props: { first: Turn; retried: (id: string) => void }) 
             {t("shell.retry")}
           </Button>
         )}
+        {turn.reply && feedback.buttons}
         {turn.reply && <CopyButton text={turn.reply.analysis ? turn.reply.analysis.answer : turn.reply.user_response} />}
         {!open && (
           <LinkButton kind="quiet" icon={<Timer aria-hidden="true" />} href={`${BASE}/traces/${turn.turn_id}`}>
@@ -150,6 +153,7 @@ export function TurnView(props: { first: Turn; retried: (id: string) => void }) 
           </LinkButton>
         )}
       </div>
+      {turn.reply && feedback.below}
     </article>
   );
 }

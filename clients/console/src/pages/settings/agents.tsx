@@ -5,7 +5,7 @@ import { useState } from "preact/hooks";
 import { api, data, once, type Schemas } from "../../api/client";
 import { useAct, useRead } from "../../api/use";
 import { number } from "../../format";
-import { useMe } from "../../session";
+import { administers, useMe } from "../../session";
 import { t } from "../../text";
 import { Button } from "../../ui/controls";
 import { Confirm, useToast } from "../../ui/dialog";
@@ -13,7 +13,7 @@ import { Diff } from "../../ui/diff";
 import { Badge, Card, Empty, Facts, Loaded, ProblemNote } from "../../ui/layout";
 import { useParameters } from "../../ui/parameters";
 import { Table } from "../../ui/table";
-import { administers, ROOT, When } from "./parts";
+import { ROOT, When } from "./parts";
 
 type Version = Schemas["AgentVersion"];
 

@@ -1,17 +1,19 @@
-/** What people and administrators set: keys, users, limits, retention, models, outside tools, agents, policy, profile. */
+/** What people and administrators set: keys, users, limits, retention, models, outside tools, agents, policy, profile,
+ * and what was done. */
 
 import { useLocation } from "preact-iso";
 import type { ComponentType } from "preact";
 import { useEffect } from "preact/hooks";
 
-import { useMe } from "../../session";
+import { administers, useMe } from "../../session";
 import { type Key, t } from "../../text";
 import { Page, Tabs } from "../../ui/layout";
 import { Agents } from "./agents";
+import { Audit } from "./audit";
 import { Keys } from "./keys";
 import { Models } from "./models";
 import { Outside } from "./outside";
-import { administers, NotAllowed, ROOT } from "./parts";
+import { NotAllowed, ROOT } from "./parts";
 import { Policy } from "./policy";
 import { Profile } from "./profile";
 import { Retention } from "./retention";
@@ -36,6 +38,7 @@ const PARTS: Part[] = [
   { name: "tools", title: "settings.tools", show: Outside, admin: true },
   { name: "policy", title: "settings.policy", show: Policy },
   { name: "models", title: "settings.models", show: Models },
+  { name: "audit", title: "settings.audit", show: Audit, admin: true },
   { name: "retention", title: "settings.retention", show: Retention, admin: true },
 ];
 

@@ -5,11 +5,11 @@ import { Check, X } from "lucide-preact";
 import { callTool } from "../../api/client";
 import { useRead } from "../../api/use";
 import { number } from "../../format";
-import { type Me, useMe } from "../../session";
+import { administers, type Me, useMe } from "../../session";
 import { t } from "../../text";
 import { Badge, Card, Facts, Loaded } from "../../ui/layout";
 import { Table } from "../../ui/table";
-import { administers, NotAllowed } from "./parts";
+import { NotAllowed } from "./parts";
 
 interface Ability {
   name: string;

@@ -9,11 +9,6 @@ import { Card, Empty, Time } from "../../ui/layout";
 
 export const ROOT = "/console/settings";
 
-/** Whether somebody looks after their tenant. */
-export function administers(role: string): boolean {
-  return role === "owner" || role === "admin";
-}
-
 /** What is shown in place of a page that the viewer may not use: who may, and what to do. */
 export function NotAllowed() {
   const me = useMe();

@@ -6,13 +6,13 @@ import { useState } from "preact/hooks";
 import { api, data, once, type Schemas } from "../../api/client";
 import { useAct, usePages, useRead } from "../../api/use";
 import { number } from "../../format";
-import { useMe } from "../../session";
+import { administers, useMe } from "../../session";
 import { t, word } from "../../text";
 import { Button, IconButton, Select, TextArea, TextField } from "../../ui/controls";
 import { Confirm, Dialog, useToast } from "../../ui/dialog";
 import { Badge, Card, Facts, Loaded, ProblemNote } from "../../ui/layout";
 import { Table } from "../../ui/table";
-import { administers, When } from "./parts";
+import { When } from "./parts";
 
 type Held = Schemas["PolicyVersion"];
 type Rule = Schemas["ActionRule"];

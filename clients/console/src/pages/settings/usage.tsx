@@ -6,14 +6,14 @@ import { useState } from "preact/hooks";
 import { api, data, once, type Schemas } from "../../api/client";
 import { useAct, useRead } from "../../api/use";
 import { day, dollars, number, percent, short } from "../../format";
-import { useMe } from "../../session";
+import { administers, useMe } from "../../session";
 import { t, word } from "../../text";
 import { Button, Select, TextField } from "../../ui/controls";
 import { Confirm, Dialog, useToast } from "../../ui/dialog";
 import { Card, Empty, Loaded, ProblemNote, Stat } from "../../ui/layout";
 import { useParameters } from "../../ui/parameters";
 import { Table } from "../../ui/table";
-import { administers, Bar } from "./parts";
+import { Bar } from "./parts";
 
 const BY = ["day", "agent", "user", "model", "purpose"] as const;
 type By = (typeof BY)[number];

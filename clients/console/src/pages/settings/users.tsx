@@ -3,48 +3,20 @@
 import { useState } from "preact/hooks";
 
 import { api, data, type Schemas } from "../../api/client";
-import { useAct, useRead } from "../../api/use";
-import { dollars, number, short } from "../../format";
+import { useAct, usePages, useRead } from "../../api/use";
+import { ago, dollars, number, short } from "../../format";
 import { useMe } from "../../session";
 import { t, word } from "../../text";
-import { Button } from "../../ui/controls";
+import { Button, TextField } from "../../ui/controls";
 import { Confirm, useToast } from "../../ui/dialog";
-import { Badge, Card, Empty, Loaded } from "../../ui/layout";
+import { Badge, Card, Empty, Loaded, Time } from "../../ui/layout";
+import { useParameters } from "../../ui/parameters";
 import { Table } from "../../ui/table";
-import { When } from "./parts";
+import { ROOT, When } from "./parts";
 
-interface User {
-  name: string;
-  roles: string[];
-  keys: number;
-  tokens: number;
-  usd: number;
-}
+type Sum = Schemas["UsageSum"];
 
-/** Everybody of a tenant who has a key that is good, or had models called this month. */
-async function readUsers(tenant: string, signal: AbortSignal): Promise<User[]> {
-  const [{ keys }, { sums }] = await Promise.all([
-    data(api.GET("/api/v1/keys", { params: { query: { tenant, limit: 200 } }, signal })),
-    data(api.GET("/api/v1/usage", { params: { query: { by: ["user"] } }, signal })),
-  ]);
-  const users = new Map<string, User>();
-  const user = (name: string) => {
-    const found = users.get(name) ?? { name, roles: [], keys: 0, tokens: 0, usd: 0 };
-    users.set(name, found);
-    return found;
-  };
-  for (const key of keys.filter((each) => !each.revoked_at && each.tenant === tenant)) {
-    const found = user(key.user);
-    found.keys += 1;
-    if (!found.roles.includes(key.role)) found.roles.push(key.role);
-  }
-  for (const sum of sums) {
-    const found = user(sum.user ?? "");
-    found.tokens += sum.input_tokens + sum.output_tokens;
-    found.usd += sum.cost_usd;
-  }
-  return [...users.values()].filter((each) => each.name).sort((one, other) => one.name.localeCompare(other.name));
-}
+const PAGE = 50;
 
 export function Users() {
   const [erasing, setErasing] = useState<string>();
@@ -60,28 +32,47 @@ export function Users() {
 
 function UserList(props: { onErase: (user: string) => void; round: number }) {
   const me = useMe();
-  const users = useRead((signal) => readUsers(me.tenant, signal), [me.tenant, props.round]);
+  const [{ q = "" }, change] = useParameters();
+  const users = usePages(
+    async (after, signal) => {
+      const query = { limit: PAGE, ...(q ? { text: q } : {}), ...(after ? { after } : {}) };
+      const page = await data(api.GET("/api/v1/users", { params: { query }, signal }));
+      return { items: page.users, next: page.next ?? null };
+    },
+    [q, props.round],
+  );
+  const usage = useRead(async (signal) => {
+    const { sums } = await data(api.GET("/api/v1/usage", { params: { query: { by: ["user"] } }, signal }));
+    return new Map(sums.map((sum) => [sum.user, sum]));
+  }, []);
+  const tokens = (sum: Sum | undefined) => (sum ? sum.input_tokens + sum.output_tokens : 0);
   return (
     <Card title={t("settings.users")}>
-      <Loaded of={users}>
+      <div class="filters" role="search" aria-label={t("settings.filter")}>
+        <TextField label={t("settings.user")} type="search" maxLength={200} value={q} onChange={(event) => change({ q: event.currentTarget.value.trim() })} />
+      </div>
+      <Loaded of={users} lines={6}>
         {(rows) =>
           rows.length ? (
             <Table
               label={t("settings.users")}
               rows={rows}
-              id={(user) => user.name}
+              id={(user) => user.user}
+              more={users.more}
               columns={[
-                { id: "user", label: t("settings.user"), show: (user) => user.name, by: (user) => user.name },
-                { id: "role", label: t("settings.role"), show: (user) => user.roles.map((role) => word("settings", `role_${role}`)).join(", ") || "–" },
-                { id: "keys", label: t("settings.keys"), show: (user) => number(user.keys), by: (user) => user.keys, number: true },
-                { id: "tokens", label: t("settings.tokens_month"), show: (user) => short(user.tokens), by: (user) => user.tokens, number: true },
-                { id: "usd", label: t("settings.cost_month"), show: (user) => dollars(user.usd), by: (user) => user.usd, number: true },
+                { id: "user", label: t("settings.user"), show: (user) => <a href={`${ROOT}/audit?user=${encodeURIComponent(user.user)}`}>{user.user}</a>, by: (user) => user.user },
+                { id: "role", label: t("settings.role"), show: (user) => (user.roles ?? []).map((role) => word("settings", `role_${role}`)).join(", ") || "–" },
+                { id: "seen", label: t("settings.last_seen"), show: (user) => (user.last_seen ? <Time at={user.last_seen} show={ago} /> : t("settings.never_seen")), by: (user) => user.last_seen ?? "" },
+                { id: "talks", label: t("settings.conversations"), show: (user) => number(user.conversations ?? 0), by: (user) => user.conversations ?? 0, number: true },
+                { id: "keys", label: t("settings.keys"), show: (user) => number(user.keys ?? 0), by: (user) => user.keys ?? 0, number: true },
+                { id: "tokens", label: t("settings.tokens_month"), show: (user) => short(tokens(usage.data?.get(user.user))), by: (user) => tokens(usage.data?.get(user.user)), number: true },
+                { id: "usd", label: t("settings.cost_month"), show: (user) => dollars(usage.data?.get(user.user)?.cost_usd ?? 0), by: (user) => usage.data?.get(user.user)?.cost_usd ?? 0, number: true },
                 {
                   id: "act",
                   label: t("shell.actions"),
                   show: (user) =>
-                    user.name !== me.user && (
-                      <Button kind="quiet" aria-label={`${t("settings.erase")} ${user.name}`} onClick={() => props.onErase(user.name)}>
+                    user.user !== me.user && (
+                      <Button kind="quiet" aria-label={`${t("settings.erase")} ${user.user}`} onClick={() => props.onErase(user.user)}>
                         {t("settings.erase")}
                       </Button>
                     ),
@@ -89,7 +80,7 @@ function UserList(props: { onErase: (user: string) => void; round: number }) {
               ]}
             />
           ) : (
-            <Empty title={t("settings.no_users")} />
+            <Empty title={t(q ? "settings.no_user_found" : "settings.no_users")} />
           )
         }
       </Loaded>

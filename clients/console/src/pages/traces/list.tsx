@@ -1,11 +1,12 @@
-/** The turns of the viewer: filtered by the route, and what it cannot filter by among those that are loaded. */
+/** The turns of the viewer, and for administrators those of others: filtered by the route, and what it cannot filter by among those that are loaded. */
 
-import { RefreshCw } from "lucide-preact";
+import { RefreshCw, ThumbsDown, ThumbsUp } from "lucide-preact";
 
 import { api, data, type Schemas } from "../../api/client";
 import { usePages, useRead } from "../../api/use";
-import { ago, dollars, duration, number } from "../../format";
+import { ago, dollars, duration, number, startOfDay } from "../../format";
 import { BASE } from "../../pages";
+import { administers, useMe } from "../../session";
 import { t, word } from "../../text";
 import { Button, IconButton, Select, TextField } from "../../ui/controls";
 import { Card, Empty, Loaded, Page, Time } from "../../ui/layout";
@@ -28,8 +29,32 @@ export function tokensOf(usage: Schemas["Usage"] | null | undefined): number {
   return (usage?.input_tokens ?? 0) + (usage?.output_tokens ?? 0);
 }
 
-const columns = (): Column<Turn>[] => [
-  { id: "question", label: t("traces.question"), show: (turn) => <a href={`${BASE}/traces/${turn.turn_id}`}>{turn.opening || t("traces.no_text")}</a> },
+/** What the turn's user thinks of its answer. */
+function Rated(props: { of: Schemas["Feedback"] }) {
+  const { helpful, remark } = props.of;
+  return (
+    <span class={helpful ? "rated note" : "rated note bad"}>
+      {helpful ? <ThumbsUp role="img" aria-label={t("traces.helpful")} /> : <ThumbsDown role="img" aria-label={t("traces.unhelpful")} />}
+      {remark}
+    </span>
+  );
+}
+
+/** The question; a link to the turn's page, which is open to its user alone. */
+function Question(props: { of: Turn; mine: boolean }) {
+  const { of } = props;
+  const text = of.opening || t("traces.no_text");
+  return (
+    <span class="question">
+      {props.mine ? <a href={`${BASE}/traces/${of.turn_id}`}>{text}</a> : <span>{text}</span>}
+      {of.feedback && <Rated of={of.feedback} />}
+    </span>
+  );
+}
+
+const columns = (me: string, others: boolean): Column<Turn>[] => [
+  { id: "question", label: t("traces.question"), show: (turn) => <Question of={turn} mine={!turn.user || turn.user === me} /> },
+  ...(others ? [{ id: "user", label: t("traces.user"), show: (turn: Turn) => turn.user ?? "", by: (turn: Turn) => turn.user ?? "" }] : []),
   { id: "agent", label: t("traces.agent"), show: (turn) => turn.agent, by: (turn) => turn.agent },
   { id: "status", label: t("traces.status"), show: (turn) => <StatusBadge status={turn.status} />, by: (turn) => STATUSES.indexOf(turn.status) },
   { id: "begun", label: t("traces.begun"), show: (turn) => <Time at={turn.created_at} show={ago} />, by: (turn) => turn.created_at },
@@ -44,15 +69,14 @@ const columns = (): Column<Turn>[] => [
   },
 ];
 
-/** The first moment of a local day, or of the day behind it. */
-function startOf(day: string, behind = 0): string {
-  const [year = 0, month = 1, date = 1] = day.split("-").map(Number);
-  return new Date(year, month - 1, date + behind).toISOString();
-}
-
 function Filters(props: { given: Parameters; change: (changes: Parameters) => void }) {
   const { given, change } = props;
+  const me = useMe();
   const agents = useRead(() => data(api.GET("/api/v1/agents")), []);
+  const admin = administers(me.role);
+  const users = useRead(async (signal) => (admin ? (await data(api.GET("/api/v1/users", { params: { query: { limit: 200 } }, signal }))).users : []), [admin]);
+  const others = new Set((users.data ?? []).map((each) => each.user).filter((each) => each !== me.user));
+  if (given.user && given.user !== "*") others.add(given.user);
   const names = (agents.data?.agents ?? []).map((agent) => agent.name);
   const all = { value: "", label: t("shell.all") };
   const choices = (name: string, label: string, options: { value: string; label: string }[]) => (
@@ -60,9 +84,21 @@ function Filters(props: { given: Parameters; change: (changes: Parameters) => vo
   );
   const day = (name: string, label: string) => <TextField type="date" label={label} value={given[name] ?? ""} onChange={(event) => change({ [name]: event.currentTarget.value })} />;
   return (
-    <div class="filters" role="search" aria-label={t("traces.filters")}>
+    <div class="filters turn-filters" role="search" aria-label={t("traces.filters")}>
+      {admin && (
+        <Select
+          label={t("traces.user")}
+          value={given.user ?? ""}
+          options={[{ value: "", label: t("traces.mine") }, { value: "*", label: t("traces.everybody") }, ...[...others].map((value) => ({ value, label: value }))]}
+          onChange={(event) => change({ user: event.currentTarget.value })}
+        />
+      )}
       {choices("agent", t("traces.agent"), names.map((name) => ({ value: name, label: name })))}
       {choices("status", t("traces.status"), STATUSES.map((each) => ({ value: each, label: word("traces", `status_${each}`) })))}
+      {choices("helpful", t("traces.feedback"), [
+        { value: "true", label: t("traces.helpful") },
+        { value: "false", label: t("traces.unhelpful") },
+      ])}
       {day("since", t("traces.since"))}
       {day("until", t("traces.until"))}
       {choices("slower", t("traces.slower"), SECONDS.map((each) => ({ value: each, label: t("traces.at_least", { value: duration(Number(each)) }) })))}
@@ -73,27 +109,30 @@ function Filters(props: { given: Parameters; change: (changes: Parameters) => vo
 
 export function TurnList() {
   const [given, change] = useParameters();
-  const { agent, status, since, until, conversation } = given;
+  const me = useMe();
+  const { agent, status, since, until, conversation, helpful, user } = given;
   const turns = usePages(
     async (before, signal) => {
       const query = {
         limit: PAGE,
         ...(agent ? { agent } : {}),
         ...(status ? { status: status as Status } : {}),
-        ...(since ? { since: startOf(since) } : {}),
-        ...(until ? { until: startOf(until, 1) } : {}),
+        ...(since ? { since: startOfDay(since) } : {}),
+        ...(until ? { until: startOfDay(until, 1) } : {}),
         ...(conversation ? { conversation_id: conversation } : {}),
+        ...(helpful ? { helpful: helpful === "true" } : {}),
+        ...(user ? { user } : {}),
         ...(before ? { before } : {}),
       };
       const { turns } = await data(api.GET("/api/v1/turns", { params: { query }, signal }));
       return { items: turns, next: turns.length === PAGE ? turns[PAGE - 1]?.turn_id : null };
     },
-    [agent, status, since, until, conversation],
+    [agent, status, since, until, conversation, helpful, user],
   );
   const [slower, dearer] = [Number(given.slower ?? 0), Number(given.dearer ?? 0)];
   const shown = (rows: Turn[]) => rows.filter((turn) => secondsOf(turn) >= slower && (turn.usage?.cost_usd ?? 0) >= dearer);
-  const filtered = [agent, status, since, until, conversation, given.slower, given.dearer].some(Boolean);
-  const clear = () => change({ agent: "", status: "", since: "", until: "", conversation: "", slower: "", dearer: "" });
+  const filtered = [agent, status, since, until, conversation, helpful, user, given.slower, given.dearer].some(Boolean);
+  const clear = () => change({ agent: "", status: "", since: "", until: "", conversation: "", helpful: "", user: "", slower: "", dearer: "" });
   return (
     <Page
       title={t("shell.traces")}
@@ -121,7 +160,7 @@ export function TurnList() {
                 {t("traces.shown", { count: found.length, more: !!turns.more })}
               </p>
               {found.length || turns.more ? (
-                <Table label={t("shell.traces")} columns={columns()} rows={found} id={(turn) => turn.turn_id} more={turns.more} />
+                <Table label={t("shell.traces")} columns={columns(me.user, !!user)} rows={found} id={(turn) => turn.turn_id} more={turns.more} />
               ) : (
                 <Empty title={t(filtered ? "traces.none_found" : "traces.none")}>
                   {filtered ? <Button onClick={clear}>{t("traces.clear")}</Button> : <p>{t("traces.none_hint")}</p>}

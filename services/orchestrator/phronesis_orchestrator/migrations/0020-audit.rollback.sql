@@ -1,0 +1,2 @@
+-- Loses nothing but speed: an index alone.
+DROP INDEX audit_of_user;

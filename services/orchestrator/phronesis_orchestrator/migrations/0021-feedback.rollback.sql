@@ -1,0 +1,4 @@
+-- Loses what users said about answers.
+DROP INDEX turns_of_tenant;
+DROP INDEX turns_rated;
+ALTER TABLE turns DROP COLUMN helpful, DROP COLUMN remark, DROP COLUMN rated_at;
