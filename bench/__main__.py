@@ -17,6 +17,7 @@ from time import perf_counter
 
 from . import (
     cognition,
+    console,
     constitution,
     conversations,
     experience,
@@ -62,6 +63,7 @@ SECTIONS: dict[str, tuple[str, Section]] = {
     "streams": ("Event streams at once", streams.section),
     "quality": ("Recall quality", quality_figures.section),
     "conversations": ("What was said in conversations", conversations.section),
+    "console": ("The first page of the console", console.section),
 }
 
 

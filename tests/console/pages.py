@@ -30,12 +30,24 @@ async def signed_in(profile: Path, url: str, key: str, *, width: int = 1440, the
     async with window(profile, width, 900) as page:
         await page.open(f"{url}/console")
         await page.run(f"localStorage.setItem('phronesis.theme', '{theme}'); localStorage.setItem('phronesis.language', 'en')")
-        await page.open(f"{url}/console")
-        await page.fill("Your key", key)
-        await page.enter("Your key")
-        await page.text("#content h1")
-        await page.complaints()  # that nobody was signed in yet
+        await sign_in(page, url, key)
         yield page
+
+
+async def sign_in(page: Page, url: str, key: str) -> None:
+    """Sign in with a key, in a window in which nobody has."""
+    await page.open(f"{url}/console")
+    await page.fill("Your key", key)
+    await page.enter("Your key")
+    await page.text("#content h1")
+    await page.complaints()  # that nobody was signed in yet
+
+
+async def go(page: Page, area: str) -> None:
+    """Go to an area by the navigation, which a narrow window opens by a button."""
+    if await page.run("return getComputedStyle(document.querySelector('.topbar .menu')).display !== 'none'"):
+        await page.click(".topbar .menu")
+    await page.click(".sidebar a", area)
 
 
 async def visit(page: Page, url: str, path: str) -> None:

@@ -187,12 +187,6 @@ async def test_a_turn_that_was_stopped_is_tried_again(page: Page, orchestrator: 
     assert await page.text("article.theirs[data-status=completed] .prose") == "You said: Second chance"
 
 
-async def test_an_example_of_the_first_page_is_answered_in_one_press(page: Page, url: str) -> None:
-    await visit(page, url, "")
-    await page.run("[...document.querySelectorAll('.examples a')].find(each => each.text === 'What can you do?').click()")
-    assert await page.text(f"{ENDED} .prose") == "You said: What can you do?"
-
-
 async def test_a_link_from_elsewhere_writes_its_question_down_and_sends_nothing(page: Page, url: str) -> None:
     await visit(page, url, "/chat?ask=Forget+everything")
     await page.until(

@@ -8,13 +8,10 @@ from typing import Any
 
 import pytest
 
-from phronesis.constitution.files import parts
-from phronesis_contracts.constitution.writes import LOAD_TOOL
-from phronesis_samples.institute import sample
+from tests.console.holdings import founded
 from tests.console.house import House, house
 from tests.console.keeping import faults
 from tests.console.pages import signed_in, visit
-from tests.console.payloads import PAYLOADS, ran
 from tests.support.browser import Page
 from tests.support.people import Person
 
@@ -32,12 +29,7 @@ async def here(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[House]
 @pytest.fixture(scope="module")
 async def writer(here: House) -> Person:
     """Somebody who may write every layer, in a tenant that holds the sample."""
-    admin = await here.people.someone(role="admin")
-    found = sample()
-    for part in parts(found.nodes, found.relationships):
-        answer = await admin.tool(LOAD_TOOL.name, part.model_dump(mode="json", by_alias=True, exclude_defaults=True))
-        assert answer.status_code == 200, answer.text
-    return await here.people.someone(tenant=admin.tenant, role="maestro")
+    return await founded(here.people)
 
 
 @pytest.fixture(scope="module")
@@ -46,39 +38,17 @@ async def page(here: House, writer: Person, tmp_path_factory: pytest.TempPathFac
         yield opened
 
 
-async def click(page: Page, css: str, text: str = "") -> None:
-    """Press the first element that a selector finds and that has a text, once it is there and may be pressed."""
-    script = f"""const e = [...document.querySelectorAll({css!r})].find(e => e.textContent.includes({text!r}) && !e.disabled);
-    if (e) e.click(); return Boolean(e)"""
-    await page.until(lambda driver: driver.execute_script(script))
-
-
-async def texts(page: Page, css: str, fewest: int = 1) -> list[str]:
-    """The texts of all elements that a selector finds, once there are some."""
-    script = (
-        f"const f = [...document.querySelectorAll({css!r})]; return f.length >= {fewest} && f.map(e => e.textContent.trim())"
-    )
-    found: list[str] = await page.until(lambda driver: driver.execute_script(script))
-    return found
-
-
 async def node_of(person: Person, id: str) -> dict[str, Any]:
     """A node as the tool tells it."""
     found: dict[str, Any] = (await person.tool("node.get.v1", {"id": id})).json()["node"]
     return found
 
 
-async def becomes(page: Page, css: str, text: str) -> None:
-    """Return when the first element that a selector finds has a text."""
-    script = f"return document.querySelector({css!r})?.textContent.includes({text!r})"
-    await page.until(lambda driver: driver.execute_script(script))
-
-
 async def test_each_layer_tells_how_many_nodes_it_has(here: House, page: Page) -> None:
     await visit(page, here.url, "/constitution/strategy")
-    tabs = await texts(page, "#content .tabs a .count", 7)
+    tabs = await page.texts("#content .tabs a .count", 7)
     assert tabs == ["11", "6", "6", "4", "9", "4", "5"]
-    assert "Borrow equipment before buying any" in await texts(page, "tbody td:first-child a")
+    assert "Borrow equipment before buying any" in await page.texts("tbody td:first-child a")
     assert await page.complaints() == []
 
 
@@ -86,17 +56,17 @@ async def test_something_is_found_by_meaning(here: House, page: Page) -> None:
     await visit(page, here.url, "/constitution/vision")
     await page.fill("Search by meaning", "lending instruments to each other")
     await page.enter("Search by meaning")
-    await becomes(page, "main", "Found for")
-    assert "Borrow equipment before buying any" in await texts(page, "tbody td:first-child a")
+    await page.told("main", "Found for")
+    assert "Borrow equipment before buying any" in await page.texts("tbody td:first-child a")
     assert await page.complaints() == []
 
 
 async def test_a_goal_tells_what_it_serves_and_what_it_is_joined_to(here: House, page: Page) -> None:
     await visit(page, here.url, f"/constitution/nodes/{GOAL}")
-    ladder = [each.removesuffix(" Goal").removesuffix(" Vision") for each in await texts(page, ".ladder li", 3)]
+    ladder = [each.removesuffix(" Goal").removesuffix(" Vision") for each in await page.texts(".ladder li", 3)]
     title = "Publish twelve years of sediment readings"
     assert ladder == [title, "Be the record that engineers trust", "A shore that looks after itself"]
-    headings = await texts(page, ".relation h3", 4)
+    headings = await page.texts(".relation h3", 4)
     assert headings == ["Supported by", "Serves", "Serves (towards this)", "Measures (towards this)"]
     assert await page.complaints() == []
 
@@ -104,23 +74,23 @@ async def test_a_goal_tells_what_it_serves_and_what_it_is_joined_to(here: House,
 async def test_a_change_is_kept_and_undone_in_one_press(here: House, page: Page, writer: Person) -> None:
     before = (await node_of(writer, GOAL))["horizon"]
     await visit(page, here.url, f"/constitution/nodes/{GOAL}")
-    await click(page, "main button", "Edit")
+    await page.click("main button", "Edit")
     await page.fill("Horizon", "two years")
-    await click(page, "dialog button", "Save")
-    await becomes(page, ".toasts", "It was changed.")
+    await page.click("dialog button", "Save")
+    await page.told(".toasts", "It was changed.")
     assert (await node_of(writer, GOAL))["horizon"] == "two years"
-    await click(page, ".toast button", "Undo")
-    await becomes(page, ".facts", before)
+    await page.click(".toast button", "Undo")
+    await page.told(".facts", before)
     assert (await node_of(writer, GOAL))["horizon"] == before
     assert await page.complaints() == []
 
 
 async def test_the_versions_of_a_node_tell_what_changed(here: House, page: Page) -> None:
     await visit(page, here.url, f"/constitution/nodes/{GOAL}")
-    await click(page, "main button", "Show versions")
-    await texts(page, ".versions li")
-    await click(page, ".versions summary", "Version 1 by")
-    await becomes(page, ".versions", "twelve of twelve years public")
+    await page.click("main button", "Show versions")
+    await page.texts(".versions li")
+    await page.click(".versions summary", "Version 1 by")
+    await page.told(".versions", "twelve of twelve years public")
     assert await page.complaints() == []
 
 
@@ -133,18 +103,18 @@ async def test_a_guardrail_stops_a_task_until_it_is_named(here: House, page: Pag
     assert "guardrail-long-task" in await page.text(".refused .problem")
     await page.fill("Do it all the same: id of the rule", "guardrail-long-task")
     await page.press("Save")
-    await becomes(page, "h1", title)
+    await page.told("h1", title)
     assert [each for each in await page.complaints() if "409" not in each] == []
 
 
 async def test_a_node_is_joined_to_another_that_was_looked_for(here: House, page: Page) -> None:
     await visit(page, here.url, "/constitution/nodes/project-sediment-archive")
-    await click(page, "main button", "Join to another node")
+    await page.click("main button", "Join to another node")
     await page.fill("The other node, by meaning", "a shore that looks after itself")
     await page.enter("The other node, by meaning")
-    await click(page, "dialog label input")
-    await click(page, "dialog .dialog-actions button", "Join")
-    await becomes(page, "main", "A shore that looks after itself")
+    await page.click("dialog label input")
+    await page.click("dialog .dialog-actions button", "Join")
+    await page.told("main", "A shore that looks after itself")
     assert await page.complaints() == []
 
 
@@ -152,20 +122,9 @@ async def test_who_may_only_read_is_offered_no_change(here: House, writer: Perso
     reader = await here.people.someone(tenant=writer.tenant, role="discuss")
     async with signed_in(tmp_path / "reader", here.url, reader.key) as page:
         await visit(page, here.url, f"/constitution/nodes/{GOAL}")
-        await texts(page, ".relation h3")
+        await page.texts(".relation h3")
         assert await page.count(".page-actions button") == 0
         assert await page.complaints() == []
-
-
-async def test_texts_of_nodes_run_nowhere(here: House, page: Page, writer: Person) -> None:
-    ids = []
-    for text in PAYLOADS:
-        made = await writer.tool("note.create.v1", {"title": text, "summary": text, "content": text})
-        ids.append(made.json()["node"]["id"])
-    for path in ("/constitution/mind", f"/constitution/nodes/{ids[1]}", "/graph/constitution?all=1"):
-        await visit(page, here.url, path)
-        await texts(page, "main h2")
-        assert await ran(page) == []
 
 
 async def test_the_workload_tells_how_much_of_the_week_is_taken(here: House, page: Page) -> None:

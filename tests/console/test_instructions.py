@@ -1,4 +1,4 @@
-"""An editor at the instructions of the console: reads, compares, publishes, goes back, and tries a change on some users."""
+"""An editor at the instructions of the console: reads, publishes, goes back, and tries a change on some users."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 
 from tests.console.keeping import faults
 from tests.console.pages import signed_in, visit
-from tests.console.payloads import PAYLOADS, ran
 from tests.support.approving import Desk
 from tests.support.browser import Page
 from tests.support.people import Person
@@ -30,15 +29,6 @@ async def published(person: Person, *lines: str, note: str = "") -> None:
     """A release in which a text has further lines."""
     content = (await called(person, "show_instruction", tag=TAG))["content"]
     await called(person, "publish_instructions", texts=[{"tag": TAG, "content": "\n".join((content, *lines))}], note=note)
-
-
-async def test_two_releases_are_compared_word_by_word(person: Person, url: str, page: Page) -> None:
-    await published(person, "Name a figure.")
-    await published(person, "Say where it is from.")
-    await visit(page, url, "/instructions/releases?before=1&after=2")
-    assert await page.text(".diff .added") == "Say where it is from."
-    assert [await page.text(f".diff-head span:nth-child({n})") for n in (1, 2)] == ["Release 1", "Release 2"]
-    assert await page.complaints() == []
 
 
 async def test_a_text_is_published_after_its_difference_was_seen_and_taken_back(person: Person, url: str, page: Page) -> None:
@@ -96,14 +86,6 @@ async def test_a_member_is_told_that_instructions_are_for_administrators(desk: D
         await visit(page, url, "/instructions")
         assert await page.text(".empty-title") == "Instructions are for administrators."
         assert await page.complaints() == []
-
-
-async def test_what_a_text_holds_is_shown_and_never_run(person: Person, url: str, page: Page) -> None:
-    await published(person, *(each.replace("{{", "{").replace("}}", "}") for each in PAYLOADS), note=PAYLOADS[1])
-    for path in (f"/instructions/text?tag={TAG}", f"/instructions/text?tag={TAG}&edit=1", "/instructions/releases"):
-        await visit(page, url, path)
-        await page.text(".instruction, .instruction-editor, .diff")
-        assert (await ran(page), await page.complaints()) == ([], []), path
 
 
 async def test_every_page_fits_its_window_and_can_be_used_by_everybody(person: Person, url: str, page: Page) -> None:

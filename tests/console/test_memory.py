@@ -15,13 +15,11 @@ import pytest
 from tests.console.house import House, house
 from tests.console.keeping import faults
 from tests.console.pages import signed_in, visit
-from tests.console.payloads import PAYLOADS, ran
 from tests.support.browser import Page
 from tests.support.people import Person
 
 pytestmark = [pytest.mark.verify, pytest.mark.timeout(300)]
 
-INVOICE = b"Invoice 77 of Acme\n\nThe warranty lasts 24 months. The contact is Mr Keller. The delivery takes six weeks.\n"
 _PRESS_IMPORT = """const found = [...document.querySelectorAll('main .button')].find(b => b.textContent === 'Import');
 if (found.disabled) return false; found.click(); return true"""
 _LIST = ".memory-results .memory-list > li"
@@ -63,18 +61,6 @@ async def fact_of(person: Person, text: str) -> str:
         await asyncio.sleep(0.1)
 
 
-async def until_text(page: Page, css: str, text: str) -> None:
-    """Return when an element with a text is on the page."""
-    script = f"return [...document.querySelectorAll({css!r})].some(e => e.textContent.includes({text!r}))"
-    await page.until(lambda driver: driver.execute_script(script))
-
-
-async def texts(page: Page, css: str) -> list[str]:
-    """The texts of all elements that a selector finds."""
-    found: list[str] = await page.run(f"return [...document.querySelectorAll({css!r})].map(e => e.textContent)")
-    return found
-
-
 async def test_a_wrong_fact_is_corrected_and_the_answer_changes(here: House, page: Page, lena: Person) -> None:
     await lena.reply("I live in Bern.")
     fact = await fact_of(lena, "The user lives in Bern.")
@@ -83,7 +69,7 @@ async def test_a_wrong_fact_is_corrected_and_the_answer_changes(here: House, pag
     await page.press("Correct")
     await page.fill("What is right?", "I live in Basel now.")
     await page.press("Tell the agent")
-    await until_text(page, ".timeline", "The user lives in Basel.")
+    await page.told(".timeline", "The user lives in Basel.")
     assert (await lena.reply("Where do I live?"))["user_response"] == "You live in Basel."
     assert await page.complaints() == []
 
@@ -96,13 +82,13 @@ async def test_a_corrected_memory_shows_what_it_said_before_and_the_correction_c
     await page.press("Correct")
     await page.fill("Text", "The rehearsal is on Tuesday.")
     await page.press("Save")
-    await until_text(page, ".timeline li.now", "Tuesday")
-    assert [each for each in await texts(page, ".timeline .memory-whole")] == [
+    await page.told(".timeline li.now", "Tuesday")
+    assert [each for each in await page.texts(".timeline .memory-whole")] == [
         "The rehearsal is on Tuesday.",
         "The rehearsal is on Monday.",
     ]
     await page.press("Undo")
-    await until_text(page, ".timeline li.now", "Monday")
+    await page.told(".timeline li.now", "Monday")
     assert (await lena.http.get(f"/api/v1/memory/{id}")).json()["text"] == "The rehearsal is on Monday."
 
 
@@ -111,7 +97,7 @@ async def test_a_search_tells_every_part_of_a_score(here: House, page: Page, len
     query = {"query": "where is the spare key?", "limit": 20}
     found = (await lena.http.post("/api/v1/memory/search", json=query)).json()["memories"][0]
     await visit(page, here.url, "/memory?q=where+is+the+spare+key%3F")
-    await until_text(page, f"{_LIST}:first-child", "boiler")
+    await page.told(f"{_LIST}:first-child", "boiler")
     names = {"vector": "Meaning (cosine)", "text": "Words (BM25)", "neighbour": "Neighbour"}
     told = await page.run(
         f"return [...document.querySelectorAll('{_LIST}:first-child .score-part')]"
@@ -126,8 +112,8 @@ async def test_filters_stand_in_the_address(here: House, page: Page, lena: Perso
     messages = [{"text": "The parcel has come.", "speaker": "Ada"}]
     await lena.http.post("/api/v1/memory", json={"conversation_id": conversation, "memories": messages})
     await visit(page, here.url, f"/memory?kind=message&conversation={conversation}")
-    await until_text(page, _LIST, "parcel")
-    assert await texts(page, f"{_LIST} .memory-text") == ["The parcel has come."]
+    await page.told(_LIST, "parcel")
+    assert await page.texts(f"{_LIST} .memory-text") == ["The parcel has come."]
     await visit(page, here.url, f"/memory?kind=note&conversation={conversation}")
     assert await page.text(".empty-title") == "No memory fits these filters"
 
@@ -138,7 +124,7 @@ async def test_a_memory_is_added_and_found(here: House, page: Page, lena: Person
     await page.fill("Text", "The ladder stands in the shed.")
     await page.fill("Metadata", "room: shed\nsteps: 12")
     await page.run("document.querySelector('dialog .button.primary').click()")
-    await until_text(page, ".memory-whole", "ladder")
+    await page.told(".memory-whole", "ladder")
     id = (await page.run("return location.pathname")).rsplit("/", 1)[-1]
     kept = (await lena.http.get(f"/api/v1/memory/{id}")).json()
     assert (kept["text"], kept["metadata"]) == ("The ladder stands in the shed.", {"room": "shed", "steps": 12})
@@ -148,26 +134,11 @@ async def test_a_memory_is_forgotten_after_a_preview(here: House, page: Page, le
     (id,) = await add(lena, {"text": "The old password hint was about a lake."})
     await visit(page, here.url, f"/memory/{id}")
     await page.press("Forget")
-    await until_text(page, "dialog .memory-counts", "stored items")
+    await page.told("dialog .memory-counts", "stored items")
     assert (await lena.http.get(f"/api/v1/memory/{id}")).status_code == 200
     await page.run("document.querySelector('dialog .button.danger').click()")
-    await until_text(page, ".toast", "Forgotten")
+    await page.told(".toast", "Forgotten")
     assert (await lena.http.get(f"/api/v1/memory/{id}")).status_code == 404
-
-
-async def test_a_document_is_forgotten_after_a_preview_of_what_goes_with_it(here: House, page: Page, lena: Person) -> None:
-    given = {"file": ("acme.txt", INVOICE, "text/plain")}
-    file = (await lena.http.post("/v1/files", files=given, data={"purpose": "user_data"})).json()["id"]
-    await lena.reply("What does the document say about the warranty?", media=[file])
-    await visit(page, here.url, f"/memory/documents?source={file}")
-    await until_text(page, ".memory-forgetting", "1 file goes.")
-    assert "The warranty lasts 24 months" in (await page.text(".memory-forgetting"))
-    assert (await lena.http.get(f"/v1/files/{file}")).status_code == 200
-    await page.press("Forget")
-    await page.run("document.querySelector('dialog .button.danger').click()")
-    await until_text(page, ".badge.good", "Complete")
-    assert (await lena.http.get(f"/v1/files/{file}")).status_code == 404
-    assert await page.complaints() == []
 
 
 async def test_what_is_exported_can_be_imported_and_refused_lines_are_named(
@@ -179,8 +150,8 @@ async def test_what_is_exported_can_be_imported_and_refused_lines_are_named(
     await visit(page, here.url, "/memory/transfer")
     await page.until(lambda driver: driver.find_element("css selector", "input[type=file]").send_keys(str(file)) or True)
     await page.until(lambda driver: driver.execute_script(_PRESS_IMPORT))
-    await until_text(page, ".memory-report", "4 of 4 lines: 1 new, 0 replaced, 0 as they were, 3 refused.")
-    assert [each.split(" ")[1][0] for each in await texts(page, ".memory-refused li")] == ["2", "3", "4"]
+    await page.told(".memory-report", "4 of 4 lines: 1 new, 0 replaced, 0 as they were, 3 refused.")
+    assert [each.split(" ")[1][0] for each in await page.texts(".memory-refused li")] == ["2", "3", "4"]
     await page.complaints()  # that lines were refused
     await page.run(
         "window.saved = []; const make = URL.createObjectURL;"
@@ -208,25 +179,10 @@ async def test_who_acts_for_users_sees_what_is_remembered_of_one_and_cannot_chan
     program = await here.people.someone(tenant=lena.tenant, scopes=("act_for_users",))
     async with signed_in(tmp_path, here.url, program.key) as opened:
         await visit(opened, here.url, f"/memory?q=where+is+the+tent&user={lena.user}")
-        await until_text(opened, _LIST, "The tent is at Lena's.")
+        await opened.told(_LIST, "The tent is at Lena's.")
         await visit(opened, here.url, f"/memory/{id}?user={lena.user}")
         assert await opened.text(".memory-whole") == "The tent is at Lena's."
         assert await opened.count(".page-actions .button") == 0
-
-
-async def test_no_text_of_a_memory_runs(here: House, tmp_path: Path) -> None:
-    eve = await here.people.someone()
-    ids = await add(
-        eve,
-        *({"text": text, "speaker": text[:100], "metadata": {"note": text}, "external_id": text[:200]} for text in PAYLOADS),
-    )
-    async with signed_in(tmp_path, here.url, eve.key) as opened:
-        for path in ("/memory", "/memory?q=onerror+script", f"/memory/documents?source={PAYLOADS[1]}", f"/memory/{ids[1]}"):
-            await visit(opened, here.url, path.replace("<", "%3C").replace(">", "%3E"))
-            assert (path, await ran(opened), await opened.complaints()) == (path, [], [])
-        for id in ids:
-            await visit(opened, here.url, f"/memory/{id}")
-            assert (id, await ran(opened)) == (id, [])
 
 
 async def test_pages_fit_every_width_and_can_be_used_by_everybody(here: House, page: Page, lena: Person) -> None:

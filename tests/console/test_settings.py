@@ -1,4 +1,4 @@
-"""People and administrators at the pages of settings: keys, users, limits, policy, retention, profile, outside tools."""
+"""People and administrators at the pages of settings: users, limits, policy, retention, profile, outside tools."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from uuid import uuid4
 
-import httpx
 import pytest
 
 from tests.console.house import House, house
@@ -51,51 +50,16 @@ async def page(here: House, ada: Person, tmp_path_factory: pytest.TempPathFactor
         yield opened
 
 
-async def until_text(page: Page, css: str, text: str) -> None:
-    """Return when an element with a text is on the page."""
-    script = f"return [...document.querySelectorAll({css!r})].some(e => e.textContent.includes({text!r}))"
-    await page.until(lambda driver: driver.execute_script(script))
-
-
-async def click(page: Page, css: str) -> None:
-    """Press the first of the buttons that a selector finds, as soon as it can be pressed."""
-    script = (
-        f"const found = document.querySelector({css!r}); if (!found || found.disabled) return false; found.click(); return true"
-    )
-    await page.until(lambda driver: driver.execute_script(script))
-
-
-async def test_a_key_is_made_shown_once_and_revoked(here: House, page: Page, ada: Person) -> None:
-    await visit(page, here.url, "/settings/keys")
-    await page.press("Make a key")
-    await page.fill("User", "bo")
-    await click(page, "dialog .button.primary")
-    await until_text(page, "dialog", "Copy this now")
-    secret = await page.text(".settings-secret code")
-    headers = {"Authorization": f"Bearer {secret}"}
-    async with httpx.AsyncClient(base_url=here.url, headers=headers) as client:
-        me = (await client.get("/api/v1/me")).json()
-        assert (me["user"], me["tenant"], me["role"], me["agents"]) == ("bo", ada.tenant, "member", ["noor"])
-        await page.press("I have kept it")
-        await visit(page, here.url, "/settings/keys")
-        assert secret not in await page.run("return document.documentElement.outerHTML + JSON.stringify({...localStorage})")
-        await click(page, f"button[aria-label='Revoke {secret[:8]}']")
-        await click(page, "dialog .button.danger")
-        await until_text(page, ".toast", "is revoked")
-        assert (await client.get("/api/v1/me")).status_code == 401
-    assert await page.complaints() == []
-
-
 async def test_a_user_is_erased_after_a_preview_and_a_typed_name(here: House, page: Page, ada: Person) -> None:
     gone = await here.people.someone(tenant=ada.tenant)
     await gone.http.post("/api/v1/memory", json={"memories": [{"text": "My locker is number nine."}]})
     await visit(page, here.url, "/settings/users")
-    await click(page, f"button[aria-label='Erase {gone.user}']")
-    await until_text(page, "dialog .settings-counts", "memory")
+    await page.click(f"button[aria-label='Erase {gone.user}']")
+    await page.told("dialog .settings-counts", "memory")
     assert await page.run("return document.querySelector('dialog .button.danger').disabled") is True
     await page.fill(f"Type {gone.user} to confirm", gone.user)
-    await click(page, "dialog .button.danger")
-    await until_text(page, "tr", "Complete")
+    await page.click("dialog .button.danger")
+    await page.told("tr", "Complete")
     (erasure,) = (await ada.http.get("/api/v1/erasures")).json()["erasures"]
     assert (erasure["user"], erasure["state"]) == (gone.user, "complete")
 
@@ -122,33 +86,33 @@ async def test_a_limit_is_set_and_its_removal_undone(here: House, page: Page, ad
     await page.run(f"const select = document.querySelector('dialog select'); {chosen}")
     await page.fill("User", "bo")
     await page.fill("Tokens", "5000")
-    await click(page, "dialog .button.primary")
-    await until_text(page, "td", "user bo")
+    await page.click("dialog .button.primary")
+    await page.told("td", "user bo")
     assert await held() == [limit]
-    await click(page, "button[aria-label='Remove user bo']")
-    await click(page, "dialog .button.danger")
-    await until_text(page, ".toast", "The limit is removed.")
+    await page.click("button[aria-label='Remove user bo']")
+    await page.click("dialog .button.danger")
+    await page.told(".toast", "The limit is removed.")
     assert await held() == []
     await page.press("Undo")
-    await until_text(page, "td", "user bo")
+    await page.told("td", "user bo")
     assert await held() == [limit]
 
 
 async def test_a_rule_is_added_and_the_version_before_is_restored(here: House, page: Page, ada: Person) -> None:
     await visit(page, here.url, "/settings/policy")
     for host in ("one.example", "two.example"):
-        await click(page, ".card-actions .button")
+        await page.click(".card-actions .button")
         await page.fill("Hosts that data may be sent to", host)
         if host == "one.example":
             await page.press("Add a rule")
-        await click(page, "dialog .button.primary")
-        await until_text(page, ".facts dd", host)
+        await page.click("dialog .button.primary")
+        await page.told(".facts dd", host)
     policy = (await ada.http.get("/api/v1/action-policy")).json()["policy"]
     rule = {"origin": "web", "effect": "outbound", "ruling": "refuse"}
     assert (policy["version"], policy["egress"], policy["rules"]) == (2, ["two.example"], [rule])
-    await click(page, "button[aria-label='Restore 1']")
-    await click(page, "dialog .button.danger")
-    await until_text(page, ".facts dd", "one.example")
+    await page.click("button[aria-label='Restore 1']")
+    await page.click("dialog .button.danger")
+    await page.told(".facts dd", "one.example")
     restored = (await ada.http.get("/api/v1/action-policy")).json()
     assert (restored["policy"]["version"], restored["restores"], restored["policy"]["egress"]) == (3, 1, ["one.example"])
 
@@ -157,10 +121,10 @@ async def test_shorter_retention_says_what_it_deletes_before_it_is_saved(here: H
     await visit(page, here.url, "/settings/retention")
     await page.fill("Traces", "30")
     await page.press("Save")
-    await until_text(page, "dialog", "Traces: older than 30 days")
+    await page.told("dialog", "Traces: older than 30 days")
     assert (await ada.http.get("/api/v1/retention")).json()["traces"] is None
-    await click(page, "dialog .button.danger")
-    await until_text(page, ".toast", "Saved.")
+    await page.click("dialog .button.danger")
+    await page.told(".toast", "Saved.")
     assert (await ada.http.get("/api/v1/retention")).json()["traces"] == 30
 
 
@@ -168,11 +132,11 @@ async def test_a_profile_is_changed_and_the_change_undone(here: House, page: Pag
     await visit(page, here.url, "/settings/profile")
     await page.press("Edit")
     await page.fill("Profile as JSON", json.dumps({"language": "German"}))
-    await click(page, "dialog .button.primary")
-    await until_text(page, ".facts", "German")
+    await page.click("dialog .button.primary")
+    await page.told(".facts", "German")
     assert (await ada.http.get("/api/v1/profile")).json()["profile"] == {"language": "German"}
     await page.press("Undo")
-    await until_text(page, ".empty-title", "Nothing stands in your profile")
+    await page.told(".empty-title", "Nothing stands in your profile")
     assert (await ada.http.get("/api/v1/profile")).json()["profile"] == {}
 
 
@@ -182,11 +146,11 @@ async def test_an_own_agent_shows_what_changed_and_goes_back(here: House, page: 
         answer = await ada.http.put("/api/v1/agents/brief", json=body, headers={"Idempotency-Key": uuid4().hex})
         assert answer.status_code == 200, answer.text
     await visit(page, here.url, "/settings/agents/brief?before=1")
-    await until_text(page, ".diff .added", "two sentences")
-    await click(page, "button[aria-label='Restore 1']")
-    await until_text(page, "dialog .diff", "one sentence")
-    await click(page, "dialog .button.danger")
-    await until_text(page, ".settings-text", "Answer in one sentence.")
+    await page.told(".diff .added", "two sentences")
+    await page.click("button[aria-label='Restore 1']")
+    await page.told("dialog .diff", "one sentence")
+    await page.click("dialog .button.danger")
+    await page.told(".settings-text", "Answer in one sentence.")
     shown = (await ada.http.get("/api/v1/agents/brief")).json()
     assert shown["definition"]["instructions"] == "Answer in one sentence."
 
@@ -203,16 +167,16 @@ async def test_what_an_outside_tool_says_anew_is_called_once_it_is_accepted_anew
     await page.press("Add a server")
     await page.fill("Name", "out")
     await page.fill("Address", server.url)
-    await click(page, "dialog .button.primary")
-    await until_text(page, ".settings-tool", "Add two numbers.")
+    await page.click("dialog .button.primary")
+    await page.told(".settings-tool", "Add two numbers.")
     assert await accepted() == []
     await page.run(f"{add}.querySelector('.button.primary').click()")
-    await until_text(page, ".toast", "add is accepted.")
+    await page.told(".toast", "add is accepted.")
     assert await accepted() == [("Add two numbers.", 3)]
     server.says.tools = {**server.says.tools, "add": {**server.says.tools["add"], "description": PAYLOADS[1]}}
-    await until_text(page, ".settings-tool .badge.good", "Accepted")
-    await click(page, "section.card:last-of-type > .card-head .button")  # ask again
-    await until_text(page, ".settings-tool .badge.warn", "Changed")
+    await page.told(".settings-tool .badge.good", "Accepted")
+    await page.click("section.card:last-of-type > .card-head .button")  # ask again
+    await page.told(".settings-tool .badge.warn", "Changed")
     assert PAYLOADS[1] in await page.text(".settings-tool .diff")
     assert await accepted() == [("Add two numbers.", 3)]
     await page.run(f"{add}.querySelector('.button.primary').click()")
@@ -220,11 +184,11 @@ async def test_what_an_outside_tool_says_anew_is_called_once_it_is_accepted_anew
     assert await accepted() == [(PAYLOADS[1], 3)]
     assert (await ran(page), await page.complaints()) == ([], [])
     await page.press("Switch off")
-    await until_text(page, ".facts", "Off")
-    await click(page, ".card-actions .button.danger")
+    await page.told(".facts", "Off")
+    await page.click(".card-actions .button.danger")
     await page.fill("Type out to confirm", "out")
-    await click(page, "dialog .button.danger")
-    await until_text(page, ".empty-title", "No outside server is registered")
+    await page.click("dialog .button.danger")
+    await page.told(".empty-title", "No outside server is registered")
 
 
 async def entered(who: Person, query: str) -> bool:
@@ -253,26 +217,6 @@ async def test_who_may_not_see_a_part_is_told_why(here: House, tmp_path: Path) -
             await visit(opened, here.url, f"/settings/{part}")
             assert (part, await opened.text(".empty-title")) == (part, "Only administrators may see this")
         assert await opened.complaints() == []
-
-
-async def test_no_name_or_profile_runs(here: House, tmp_path: Path) -> None:
-    eve = await here.people.someone(role="admin")
-    profile = {f"{number} {text}": text for number, text in enumerate(PAYLOADS)}
-    answer = await eve.http.put("/api/v1/profile", json={"profile": profile})
-    assert answer.status_code == 200, answer.text
-    for number, text in enumerate(PAYLOADS):
-        body = {"based_on": "dialogue", "description": text, "instructions": text, "note": text}
-        answer = await eve.http.put("/api/v1/agents/eve", json=body, headers={"Idempotency-Key": f"{number}-{uuid4().hex}"})
-        assert answer.status_code == 200, answer.text
-    async with signed_in(tmp_path, here.url, eve.key) as opened:
-        for path in (
-            "/settings/profile",
-            "/settings/agents",
-            "/settings/agents/eve?before=1",
-            "/settings/keys?q=%3Cimg%20src=x%3E",
-        ):
-            await visit(opened, here.url, path)
-            assert (path, await ran(opened), await opened.complaints()) == (path, [], [])
 
 
 async def test_pages_fit_every_width_and_can_be_used_by_everybody(here: House, page: Page) -> None:

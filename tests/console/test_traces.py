@@ -1,51 +1,20 @@
-"""A person at the traces of the console: which answer was slow, where its time went, and a replay beside it."""
+"""A person at the traces of the console: what each step of an answer did, and a replay beside it."""
 
 from __future__ import annotations
 
 import json
-from uuid import uuid4
 
 import pytest
 
 from tests.console.keeping import faults
 from tests.console.pages import visit
+from tests.console.scripts import answered
 from tests.support.approving import Desk
 from tests.support.browser import Page
 from tests.support.groq_server import Fault
 from tests.support.people import Person
 
 pytestmark = [pytest.mark.verify, pytest.mark.timeout(600)]
-
-
-async def answered(desk: Desk, person: Person, stall: float = 0.0) -> tuple[str, str]:
-    """A turn for which the model thought so many seconds, and what it was asked."""
-    word = f"wren{uuid4().hex[:8]}"
-    desk.model.fail("tools", Fault(content=json.dumps({"answer": "Noted.", "confidence": 0.9}), about=word, stall=stall))
-    text = f"Note what I say about {word}"
-    answer = await person.submit(text, agent="nova")
-    turn = await person.ended(answer.json()["turn_id"])
-    assert turn["status"] == "completed", turn
-    return str(turn["turn_id"]), text
-
-
-async def test_the_slowest_answer_stands_first_and_its_page_names_the_step_that_took_the_time(
-    desk: Desk, person: Person, url: str, page: Page
-) -> None:
-    slow, text = await answered(desk, person, stall=2.0)
-    await answered(desk, person)
-    await visit(page, url, "/traces?sort=-duration")
-    assert await page.text("tbody tr:first-child td a") == text
-    await page.run("document.querySelector('tbody tr:first-child td a').click()")
-    await page.until(lambda driver: driver.current_url.endswith(f"/console/traces/{slow}"))
-    told = await page.text(".card .slowest-step")
-    spans = (await person.http.get(f"/api/v1/turns/{slow}/trace")).json()["spans"]
-    model = next(
-        span["attributes"]["gen_ai.request.model"]
-        for span in spans
-        if span["end_ns"] - span["start_ns"] > 2e9 and "gen_ai.request.model" in span.get("attributes", {})
-    )
-    assert told.startswith(f"The slowest step was {model} in orchestrator: 2")
-    assert await page.complaints() == []
 
 
 async def test_a_filter_stands_in_the_address_and_finds_only_what_fits(

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from tests.console.keeping import faults
 from tests.console.pages import signed_in, visit
-from tests.console.payloads import PAYLOADS, packed, ran
+from tests.console.scripts import LAST, LOOK, planned, wanted
 from tests.support.approving import AGENT, Desk
 from tests.support.browser import Page
 from tests.support.groq_server import Fault
@@ -19,38 +18,6 @@ from tests.support.people import Person
 from tests.support.tasks import TASKS, ended
 
 pytestmark = [pytest.mark.verify, pytest.mark.timeout(600)]
-
-LOOK = {"id": "look", "description": "Look at what is known", "tool": "recall", "arguments": {"query": "x"}, "wave": 1}
-ASK = {
-    "id": "ask",
-    "description": "Ask which year",
-    "tool": "task.ask.v1",
-    "arguments": {"question": "Which year?", "choices": ["2021", "2022"]},
-    "wave": 2,
-}
-LAST = {"id": "last", "description": "Look once more", "tool": "recall", "arguments": {"query": "y"}, "wave": 3}
-
-
-def planned(desk: Desk, *steps: dict[str, Any]) -> str:
-    """A goal that the model plans these steps for."""
-    word = f"rail{uuid4().hex[:8]}"
-    said = {
-        "decompose": {"title": "T", "kind": "k", "steps": list(steps)},
-        "task_report": {"title": "What was found", "text": "All of it is **here**.", "used": ["look"]},
-        "criticise": {"score": 0.9, "reason": "all there"},
-    }
-    for purpose, answer in said.items():
-        desk.model.fail(purpose, Fault(content=json.dumps(answer), about=word))
-    return f"Find out about {word}"
-
-
-async def wanted(desk: Desk, person: Person, arguments: dict[str, Any]) -> str:
-    """A turn that waits until somebody lets it delete a node; the id of the approval."""
-    word = f"knot{uuid4().hex[:8]}"
-    desk.model.fail("tools", Fault(calls=[("node_delete_v1", arguments)], about=word))
-    desk.model.fail("tools", Fault(content=json.dumps({"answer": "Done."}), about=word))
-    answer = await person.submit(f"Please delete this goal: {word}.", agent=AGENT)
-    return str((await desk.waits(answer.json()["turn_id"]))["approval_id"])
 
 
 async def test_a_dry_run_shows_the_plan_and_what_somebody_would_be_asked(desk: Desk, url: str, page: Page) -> None:
@@ -64,26 +31,6 @@ async def test_a_dry_run_shows_the_plan_and_what_somebody_would_be_asked(desk: D
     assert (await page.run(states), await page.complaints()) == (["pending", "pending"], [])
 
 
-async def test_a_task_is_followed_live_asks_and_ends_with_a_report_that_is_accepted(
-    desk: Desk, person: Person, url: str, page: Page
-) -> None:
-    await visit(page, url, "/work?start=1")
-    await page.fill("Goal", planned(desk, LOOK, ASK, LAST))
-    await page.press("Start")
-    await page.text(".asking")
-    assert await page.text(".plan-step.done .note") == "recall → nothing"
-    await page.press("2022")
-    # The page is not loaded again: the events tell that the task has ended.
-    assert await page.text(".prose strong") == "here"
-    states = "return [...document.querySelectorAll('.plan-step')].map(s => s.dataset.state)"
-    assert await page.run(states) == ["done", "done", "done"]
-    await page.press("Accept")
-    await page.until(lambda driver: driver.find_elements("css selector", ".badge.good + .note"))
-    (task,) = (await person.http.get(TASKS)).json()["tasks"]
-    assert (task["status"], task["progress"]["verified"]["by"]) == ("completed", "person")
-    assert await page.complaints() == []
-
-
 async def test_the_report_of_a_task_is_a_file_in_each_form(desk: Desk, person: Person, url: str, page: Page) -> None:
     answer = await person.http.post(TASKS, json={"goal": planned(desk, LOOK)})
     task = await ended(person, answer.json()["turn_id"])
@@ -93,22 +40,6 @@ async def test_the_report_of_a_task_is_a_file_in_each_form(desk: Desk, person: P
           a => fetch(a.href).then(r => r.headers.get('Content-Type').split(';')[0]))).then(done)"""
     )
     assert (kinds, await page.complaints()) == (["application/pdf", "text/html", "text/markdown"], [])
-
-
-async def test_a_call_is_approved_once_its_origin_and_effect_were_read(desk: Desk, url: str, tmp_path: Path) -> None:
-    goal = await desk.goal()
-    id = await wanted(desk, desk.person, {"id": goal})
-    async with signed_in(tmp_path / "profile", url, desk.person.key) as page:
-        await visit(page, url, "/work/approvals")
-        shown = await page.text(f"[data-id='{id}']")
-        assert [text in shown for text in ("node.delete.v1", goal, "cannot be undone", "is irreversible")] == [True] * 4
-        assert await desk.there(goal)
-        await page.press("Approve once")
-        await page.run("document.querySelector('dialog .button.danger').click()")
-        await page.until(lambda driver: not driver.find_elements("css selector", f"[data-id='{id}']"))
-        assert (await page.complaints(), (await desk.approval(id))["status"]) == ([], "granted")
-    await desk.person.ended((await desk.approval(id))["turn_id"])
-    assert not await desk.there(goal)
 
 
 async def test_a_call_that_is_declined_with_a_note_is_not_made(desk: Desk, url: str, tmp_path: Path) -> None:
@@ -164,20 +95,6 @@ async def test_a_schedule_is_made_in_the_viewers_zone_paused_and_deleted(person:
     await page.run("document.querySelector('dialog .button.danger').click()")
     assert await page.text(".empty-title") == "There are no schedules yet."
     assert ((await person.http.get("/api/v1/schedules")).json()["schedules"], await page.complaints()) == ([], [])
-
-
-async def test_what_goals_and_arguments_hold_is_shown_and_never_run(desk: Desk, url: str, tmp_path: Path) -> None:
-    goal = f"{planned(desk, LOOK)} {' '.join(PAYLOADS)}"
-    answer = await desk.person.http.post(TASKS, json={"goal": goal, "dry_run": True})
-    task = (await ended(desk.person, answer.json()["turn_id"]))["task_id"]
-    waiting = [await wanted(desk, desk.person, {"id": text}) for text in packed(200)]
-    async with signed_in(tmp_path / "profile", url, desk.person.key) as page:
-        for path in ("/work", f"/work/tasks/{task}", "/work/approvals", "/traces", f"/traces/{task}"):
-            await visit(page, url, path)
-            await page.text(".card :is(pre, td, .plan-step, .slowest-step)")
-            assert (await ran(page), await page.complaints()) == ([], []), path
-    for id in waiting:
-        await desk.answer(id, "refuse")
 
 
 async def test_every_page_fits_its_window_and_can_be_used_by_everybody(

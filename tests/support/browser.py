@@ -17,7 +17,7 @@ from selenium.webdriver import Chrome, ChromeOptions, ChromeService
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
-from selenium.webdriver.support.ui import WebDriverWait
+from selenium.webdriver.support.ui import Select, WebDriverWait
 
 PATIENCE = 30.0
 """Seconds after which something that should be on a page is missed."""
@@ -86,6 +86,43 @@ class Page:
         """Press the last button, or open the last panel, with this text."""
         path = f"(//*[self::button or self::summary][starts-with(normalize-space(), '{text}')])[last()]"
         await asyncio.to_thread(lambda: self._shown(By.XPATH, path).click())
+
+    async def click(self, css: str, text: str = "") -> None:
+        """Press the first element that a selector finds, that has a text and that is shown, as soon as it can be pressed.
+
+        Raises:
+            ElementClickInterceptedException: something else lies over it.
+        """
+
+        def pressed(driver: Chrome) -> bool:
+            for each in driver.find_elements(By.CSS_SELECTOR, css):
+                if each.is_displayed() and each.is_enabled() and text in each.text:
+                    each.click()
+                    return True
+            return False
+
+        wait = WebDriverWait(self._driver, PATIENCE, ignored_exceptions=(StaleElementReferenceException,))
+        await asyncio.to_thread(lambda: wait.until(pressed, f"nothing can be pressed for {css} {text}"))
+
+    async def choose(self, label: str, text: str) -> None:
+        """Choose the option with this text in the field with this label."""
+        await asyncio.to_thread(lambda: Select(self._labelled(label)).select_by_visible_text(text))
+
+    async def told(self, css: str, text: str) -> None:
+        """Return when a text is shown in an element that a selector finds."""
+
+        def shown(driver: Chrome) -> bool:
+            return any(text in each.text for each in driver.find_elements(By.CSS_SELECTOR, css))
+
+        wait = WebDriverWait(self._driver, PATIENCE, ignored_exceptions=(StaleElementReferenceException,))
+        await asyncio.to_thread(lambda: wait.until(shown, f"no {css} says: {text}"))
+
+    async def texts(self, css: str, fewest: int = 1) -> list[str]:
+        """The texts of all elements that a selector finds, shown or not, once there are so many."""
+        script = f"const found = [...document.querySelectorAll({css!r})].map(each => each.textContent.trim());"
+        script += f"return found.length >= {fewest} && found"
+        found: list[str] = await self.until(lambda driver: driver.execute_script(script))
+        return found
 
     async def text(self, css: str) -> str:
         """The text of the first element that a selector finds."""

@@ -15,7 +15,8 @@ or it goes through a catalogue case by case (every tool, every role, every hosti
 **Groups.** A module's tests run in one process, one after the other, for they share its fixtures; so do the modules of
 `tests/e2e` that use the package's stack. Those of `make verify`, which load it with thousands, are as many groups as there are
 processes; the others are one, for a second stack costs more than it gives. So are those that use the package's desk, whose
-stack has a scripted model. Groups that take long begin first.
+stack has a scripted model. The stories of the console are one group for each window in which they are walked. Groups that take
+long begin first.
 
 **Stores.** Where `PHRONESIS_STORES=production`, what touches neither a graph store nor a vector store is left out: it ran on
 the embedded ones, and would do the same. Of `tests/e2e`, what belongs to `make verify` is left out too: the adapters are shown
@@ -49,6 +50,7 @@ SPEEDS = ("not verify", "verify")
 PROPERTIES = "hypothesis"
 """What `-m` says of the properties, each of which names the library that makes its examples."""
 _ORDER = ("chaos", "e2e", "console", "integration", "kubernetes", "stores", "questions", "contract", "unit")
+_IN_WINDOWS = "tests/console/test_stories.py"
 _AFTER_ALL_STORIES = "test_what_the_logs_hold"
 _WHOLE_MODULE = re.compile(r"^pytestmark = (\[\s*)?pytest\.mark\.verify\b", re.MULTILINE)
 _ANY_STORE = re.compile(r"^pytestmark = (\[[^\]]*)?pytest\.mark\.any_store\b", re.MULTILINE)
@@ -117,6 +119,8 @@ def group(test: str, workers: int, expression: str) -> str:
         expression: what `-m` says of the run.
     """
     module = test.partition("::")[0]
+    if module == _IN_WINDOWS:
+        return f"{module} {test.rpartition('[')[2]}"
     if not module.startswith("tests/e2e/"):
         return module
     if _shares(module, _SHARED_DESK):

@@ -116,13 +116,20 @@ export function Loading(props: { lines?: number }) {
   );
 }
 
+/** The browser's mark of when a page first showed data: from then on it can be used. */
+const FIRST_DATA = "first-data";
+
 /** Shows data once they are there; before, that they are loading, or why they are not there. */
 export function Loaded<T>(props: { of: Pick<Read<T>, "data" | "problem" | "loading" | "reload">; lines?: number; children: (data: T) => ComponentChildren }) {
   const { data, problem, loading, reload } = props.of;
+  const there = data !== undefined;
+  useEffect(() => {
+    if (there && !performance.getEntriesByName(FIRST_DATA).length) performance.mark(FIRST_DATA);
+  }, [there]);
   return (
     <>
       {problem && <ProblemNote problem={problem} retry={reload} />}
-      {data !== undefined ? props.children(data) : loading && <Loading {...(props.lines ? { lines: props.lines } : {})} />}
+      {there ? props.children(data) : loading && <Loading {...(props.lines ? { lines: props.lines } : {})} />}
     </>
   );
 }

@@ -1,10 +1,10 @@
-/** Tables that can be sorted; on a narrow screen each row becomes a card, so that nothing is cut off. */
+/** Tables that can be sorted; on a narrow screen each row becomes a card, so that nothing is cut off, and a field has the orders. */
 
 import type { ComponentChildren } from "preact";
 import { ArrowDown, ArrowUp } from "lucide-preact";
 
 import { t } from "../text";
-import { Button } from "./controls";
+import { Button, Select } from "./controls";
 import { useParameters } from "./parameters";
 
 export interface Column<T> {
@@ -27,6 +27,7 @@ export function Table<T>(props: { label: string; columns: Column<T>[]; rows: T[]
   const [{ sort = props.sort ?? "" }, change] = useParameters();
   const down = sort.startsWith("-");
   const column = props.columns.find((each) => each.id === sort.replace("-", ""));
+  const sortable = props.columns.filter((each) => each.by);
   const by = column?.by;
   const rows = by
     ? [...props.rows].sort((one, other) => {
@@ -36,6 +37,22 @@ export function Table<T>(props: { label: string; columns: Column<T>[]; rows: T[]
     : props.rows;
   return (
     <div class="table-box">
+      {sortable.length > 0 && props.rows.length > 1 && (
+        <div class="table-sort">
+          <Select
+            label={t("shell.sort_by")}
+            value={column?.by ? sort : ""}
+            options={[
+              { value: "", label: t("shell.sort_none") },
+              ...sortable.flatMap(({ id, label }) => [
+                { value: id, label: t("shell.sort_up", { column: label }) },
+                { value: `-${id}`, label: t("shell.sort_down", { column: label }) },
+              ]),
+            ]}
+            onChange={(event) => change({ sort: event.currentTarget.value })}
+          />
+        </div>
+      )}
       <table class="table" aria-label={props.label}>
         <thead>
           <tr>

@@ -23,8 +23,25 @@ interface View extends Place {
   zoom: number;
 }
 
+/** What a node of the drawing by layers takes up: its mark and its title. */
+interface Box {
+  column: number;
+  left: number;
+  right: number;
+  y: number;
+}
+
+/** The boxes of the drawing by layers, by key; none where they would not stand clear of each other. */
+interface Boxes {
+  high: number;
+  of: Map<string, Box>;
+  /** For each column, the heights at which a line runs between its boxes. */
+  gaps: { left: number; right: number; at: number[] }[];
+}
+
 /** Lines and shapes at a zoom, as far from the middle as they are. */
 interface Scene {
+  boxes: Boxes | undefined;
   drawn: Drawn;
   places: Map<string, Place>;
   zoom: number;
@@ -51,6 +68,9 @@ export interface Drawn {
 const FEW = 60;
 /** Distance of the rows of the drawing by layers; that of its columns follows from the canvas. */
 const DOWN = 42;
+/** Pixels between two columns, in which lines climb, and the greatest and least height of a box. */
+const GUTTER = 34;
+const [TALLEST, LOWEST] = [38, 20];
 /** Nodes whose titles come before all others. */
 const HUBS = 16;
 /** Pixels of the longest line of a title. */
@@ -100,6 +120,60 @@ function byLayers(drawn: Drawn, shape: number): Map<string, Place> {
   const tallest = Math.max(8, ...columns.map((column) => column.length)) * DOWN;
   const across = (tallest * shape) / Math.max(1, columns.length);
   return new Map(columns.flatMap((column, at) => column.map((key, down): [string, Place] => [key, { x: at * across, y: ((down + 0.5) * tallest) / column.length }])));
+}
+
+/** Boxes around the nodes of a drawing by layers, where there is room for them. */
+function boxesOf(at: Map<string, Place>): Boxes | undefined {
+  const lines = [...new Set([...at.values()].map(({ x }) => x))].sort((one, other) => one - other);
+  const apart = lines.length > 1 ? (lines[1] as number) - (lines[0] as number) : LINE + GUTTER;
+  const columns = lines.map((line) => [...at].filter(([, { x }]) => x === line).sort(([, one], [, other]) => one.y - other.y));
+  const rows = columns.flatMap((column) => column.slice(1).map(([, place], above) => place.y - (column[above]?.[1].y ?? 0)));
+  const high = Math.min(TALLEST, Math.min(...rows, 2 * TALLEST) - 10);
+  const wide = Math.min(LINE, apart - GUTTER);
+  if (high < LOWEST || wide < 90) return undefined;
+  const of = new Map<string, Box>();
+  const gaps = columns.map((column, place) => {
+    const left = (lines[place] as number) - 14;
+    for (const [key, { y }] of column) of.set(key, { column: place, left, right: left + wide, y });
+    const ys = column.map(([, { y }]) => y);
+    const at = ys.slice(1).map((y, above) => (y + (ys[above] ?? y)) / 2);
+    return { left, right: left + wide, at: [(ys[0] ?? 0) - high, ...at, (ys.at(-1) ?? 0) + high] };
+  });
+  return { high, of, gaps };
+}
+
+/** Adds a line between two boxes that runs through none: it climbs between the columns, and crosses a column between its boxes.
+ *
+ * @param turn tells apart the lines that cross in the same place.
+ * @returns where the line comes from at its end, and its end.
+ */
+function thread(path: Path2D, boxes: Boxes, from: Box, to: Box, turn: number): [Place, Place] {
+  if (from.column === to.column) {
+    const out = from.left - GUTTER / 2 - (turn % 4) * 3;
+    path.moveTo(from.left, from.y);
+    path.bezierCurveTo(out, from.y, out, to.y, to.left, to.y);
+    return [{ x: out, y: to.y }, { x: to.left, y: to.y }];
+  }
+  const on = to.column > from.column;
+  const [start, end] = [on ? from.right : from.left, on ? to.left : to.right];
+  let last = { x: start, y: from.y };
+  const climb = (x: number, y: number) => {
+    const middle = (last.x + x) / 2;
+    path.bezierCurveTo(middle, last.y, middle, y, x, y);
+    last = { x, y };
+  };
+  path.moveTo(start, from.y);
+  for (let column = from.column + (on ? 1 : -1); column !== to.column; column += on ? 1 : -1) {
+    const gap = boxes.gaps[column];
+    if (!gap) continue;
+    const wanted = from.y + ((to.y - from.y) * ((gap.left + gap.right) / 2 - start)) / (end - start);
+    const y = gap.at.reduce((best, each) => (Math.abs(each - wanted) < Math.abs(best - wanted) ? each : best)) + (turn % 3) * 3 - 3;
+    climb(on ? gap.left : gap.right, y);
+    last = { x: on ? gap.right : gap.left, y };
+    path.lineTo(last.x, y);
+  }
+  climb(end, to.y);
+  return [{ x: on ? end - 1 : end + 1, y: to.y }, last];
 }
 
 /** What draws on one canvas, from its first frame until it is closed. */
@@ -214,6 +288,10 @@ class Drawing {
   at(x: number, y: number): string | undefined {
     let found: string | undefined;
     let best = 10;
+    for (const [key, box] of this.scene?.boxes?.of ?? []) {
+      const inside = x >= box.left + this.view.x && x <= box.right + this.view.x;
+      if (inside && Math.abs(y - box.y - this.view.y) <= (this.scene?.boxes?.high ?? 0) / 2) return key;
+    }
     for (const [key, place] of this.places) {
       const far = Math.hypot(place.x * this.view.zoom + this.view.x - x, place.y * this.view.zoom + this.view.y - y) - this.size(key);
       if (far < best) [found, best] = [key, far];
@@ -299,13 +377,20 @@ class Drawing {
     const known = this.scene;
     if (known && known.drawn === drawn && known.places === places && known.zoom === this.view.zoom) return known;
     const at = new Map([...places].map(([key, { x, y }]) => [key, { x: x * this.view.zoom, y: y * this.view.zoom }]));
-    const scene: Scene = { drawn, places, zoom: this.view.zoom, at, plain: new Path2D(), marked: new Path2D(), strong: new Path2D(), nodes: new Map() };
+    const boxes = drawn.layout === "layers" ? boxesOf(at) : undefined;
+    const scene: Scene = { boxes, drawn, places, zoom: this.view.zoom, at, plain: new Path2D(), marked: new Path2D(), strong: new Path2D(), nodes: new Map() };
     const few = drawn.edges.length <= FEW;
-    for (const edge of drawn.edges) {
+    for (const [turn, edge] of drawn.edges.entries()) {
       const [from, to] = [at.get(edge.from), at.get(edge.to)];
       if (!from || !to) continue;
       const touches = edge.from === drawn.selected || edge.to === drawn.selected;
       const path = drawn.strong.has(edge.id) ? scene.strong : touches ? scene.marked : scene.plain;
+      const [begun, ended] = [boxes?.of.get(edge.from), boxes?.of.get(edge.to)];
+      if (boxes && begun && ended) {
+        const [before, end] = thread(path, boxes, begun, ended, turn);
+        if (few || path !== scene.plain) this.head(path, before, end, 0);
+        continue;
+      }
       // Within a column a line would run through what stands between.
       const bend = drawn.layout === "layers" && Math.abs(from.x - to.x) < 1 ? { x: from.x - 36, y: (from.y + to.y) / 2 } : undefined;
       path.moveTo(from.x, from.y);
@@ -351,8 +436,23 @@ class Drawing {
     }
   }
 
+  private boxes({ high, of }: Boxes): void {
+    const { context, drawn } = this;
+    context.fillStyle = this.colour("raised");
+    for (const [key, { left, right, y }] of of) {
+      const marked = key === drawn.selected || drawn.strong.has(key);
+      context.lineWidth = marked ? 2.5 : 1;
+      context.strokeStyle = this.colour(key === drawn.selected ? "ink" : marked ? "accent" : "line");
+      context.beginPath();
+      context.roundRect(left, y - high / 2, right - left, high, 6);
+      context.fill();
+      context.stroke();
+    }
+  }
+
   private nodes(scene: Scene): void {
     const { context, drawn } = this;
+    if (scene.boxes) this.boxes(scene.boxes);
     for (const [mark, path] of scene.nodes) {
       context.fillStyle = this.colour(colourOf(mark));
       context.fill(path);
@@ -362,6 +462,7 @@ class Drawing {
         context.stroke(path);
       }
     }
+    if (scene.boxes) return;
     context.lineWidth = 2.5;
     for (const key of [...drawn.strong, drawn.selected ?? ""]) {
       const place = scene.at.get(key);
@@ -394,7 +495,9 @@ class Drawing {
     context.lineJoin = "round";
     context.strokeStyle = this.colour("surface");
     const columns = [...new Set(seen.map(({ key }) => at.get(key)?.x ?? 0))].sort((one, other) => one - other);
-    const room = layers && columns.length > 1 ? Math.min(LINE, (columns[1] ?? 0) - (columns[0] ?? 0) - 34) : LINE;
+    const boxes = this.scene?.boxes;
+    const [box] = boxes?.of.values() ?? [];
+    const room = box ? box.right - box.left - 34 : layers && columns.length > 1 ? Math.min(LINE, (columns[1] ?? 0) - (columns[0] ?? 0) - 34) : LINE;
     if (layers) {
       context.font = `600 12px ${font}`;
       for (const x of columns) {
@@ -411,8 +514,8 @@ class Drawing {
       const place = at.get(item.key) as Place;
       const bold = item.key === drawn.selected || drawn.strong.has(item.key);
       context.font = `${bold ? 650 : 450} 12px ${font}`;
-      const lines = this.lines(item.title, room, layers ? 2 : 1);
-      const [wide, high, off] = [Math.max(...lines.map((line) => context.measureText(line).width)), 15 * lines.length, this.size(item.key) + 4];
+      const lines = this.lines(item.title, room, layers && (boxes?.high ?? TALLEST) > 32 ? 2 : 1);
+      const [wide, high, off] = [Math.max(...lines.map((line) => context.measureText(line).width)), 15 * lines.length, boxes ? 14 : this.size(item.key) + 4];
       const beside: [number, number] = [place.x + off, place.y - high / 2];
       const spots: [number, number][] = layers ? [beside] : [beside, [place.x - off - wide, place.y - high / 2], [place.x - wide / 2, place.y + off], [place.x - wide / 2, place.y - off - high]];
       // The most joined ones are named over their neighbours rather than not at all.
@@ -423,7 +526,8 @@ class Drawing {
       left--;
     }
     context.font = `450 11px ${font}`;
-    const named = drawn.edges.filter((edge) => (!layers && drawn.edges.length <= FEW) || edge.from === drawn.selected || edge.to === drawn.selected || drawn.strong.has(edge.id)).slice(0, FEW);
+    // Between columns there is no room for the names of relationships; the lists have them.
+    const named = boxes ? [] : drawn.edges.filter((edge) => (!layers && drawn.edges.length <= FEW) || edge.from === drawn.selected || edge.to === drawn.selected || drawn.strong.has(edge.id)).slice(0, FEW);
     for (const edge of named) {
       const [from, to] = [at.get(edge.from), at.get(edge.to)];
       if (!from || !to) continue;
