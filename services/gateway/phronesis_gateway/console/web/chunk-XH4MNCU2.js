@@ -1,1 +1,0 @@
-import{d as o}from"/console/assets/chunk-XJ4OXUY7.js";function f(){let{path:t,query:s,route:c}=o();return[s,(i,m=!0)=>{let e=new URLSearchParams(location.search);for(let[a,n]of Object.entries(i))n?e.set(a,n):e.delete(a);let r=e.toString();c(r?`${t}?${r}`:t,m)}]}export{f as a};
