@@ -155,6 +155,31 @@ async def test_an_own_agent_shows_what_changed_and_goes_back(here: House, page: 
     assert shown["definition"]["instructions"] == "Answer in one sentence."
 
 
+async def test_an_agent_is_made_looked_at_first_then_deleted_and_brought_back(here: House, page: Page, ada: Person) -> None:
+    await visit(page, here.url, "/settings/agents")
+    await page.press("Make an agent")
+    await page.fill("Name", "librarian")
+    await page.fill("Instructions", "Name the note.")
+    await page.press("Look at the change")
+    await until_text(page, "dialog .diff .added", "Name the note.")
+    assert (await ada.http.get("/api/v1/agents/librarian")).status_code == 404
+    await page.press("Publish version 1")
+    await until_text(page, ".settings-text", "Name the note.")
+    await page.press("Delete")
+    await click(page, "dialog .button.danger")
+    await until_text(page, ".toast", "librarian is deleted.")
+    assert (await ada.http.get("/api/v1/agents/librarian")).status_code == 404
+    await page.press("Undo")
+    await until_text(page, ".settings-text", "Name the note.")
+    assert await page.complaints() == []
+
+
+async def test_a_packaged_agent_shows_how_it_works_and_is_not_changed(here: House, page: Page) -> None:
+    await visit(page, here.url, "/settings/agents/noor")
+    await until_text(page, ".facts dt", "Works by")
+    assert (await page.count(".card-actions .button"), await page.complaints()) == (0, [])
+
+
 async def test_what_an_outside_tool_says_anew_is_called_once_it_is_accepted_anew(
     here: House, page: Page, ada: Person, server: RunningOutsider
 ) -> None:

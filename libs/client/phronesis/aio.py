@@ -70,6 +70,8 @@ class Turns(_Resource):
     list = _calls(turns.list_turns)
     cancel = _calls(turns.cancel_turn)
     retry = _calls(turns.retry_turn)
+    rate = _calls(turns.rate_turn)
+    unrate = _calls(turns.unrate_turn)
     trace = _calls(turns.trace)
     explain = _calls(account.explain_turn)
     replay = _calls(account.replay_turn)

@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 from phronesis import Client, KeyInfo, Readiness, aio, batches, sync
-from phronesis.calls import account, memory
+from phronesis.calls import account, memory, turns
 from phronesis_contracts import BadRequest, NotFound, Role, TimedOut, TooLarge, TurnEnded, Unauthorized
 from phronesis_contracts.deletions import DeletionState
 from phronesis_contracts.media import MAX_UPLOAD
@@ -56,6 +56,13 @@ def test_a_conversation_is_read_back_in_order(client: Client) -> None:
     reply = client.conversations.send("hello")
     read = client.conversations.get(reply.conversation_id, limit=5)
     assert [(m.role, m.text) for m in read.messages] == [("user", "hello"), ("assistant", "answer 1 to: hello")]
+
+
+def test_what_is_thought_of_an_answer_is_said_and_taken_back() -> None:
+    said, back = turns.rate_turn("t1", helpful=False, remark="Too long"), turns.unrate_turn("t1")
+    assert (said.method, said.path, said.json) == ("PUT", "/api/v1/turns/t1/feedback", {"helpful": False, "remark": "Too long"})
+    assert (back.method, back.path) == ("DELETE", "/api/v1/turns/t1/feedback")
+    assert (turns.list_turns(helpful=False).params or {})["helpful"] == "false"
 
 
 def test_turns_are_submitted_read_listed_cancelled_and_retried(client: Client, gateway: FakeGateway) -> None:

@@ -95,6 +95,8 @@ def list_turns(
     since: datetime | None = None,
     until: datetime | None = None,
     before: str | None = None,
+    helpful: bool | None = None,
+    user: str | None = None,
 ) -> Request[tuple[Turn, ...]]:
     """The caller's turns, newest first, without their replies.
 
@@ -106,9 +108,13 @@ def list_turns(
         since: only turns whose message was taken then or later.
         until: only turns whose message was taken before that.
         before: only turns ahead of this one, by id: the last one of a page, for the next page.
+        helpful: only turns whose user said that the answer was of help, or that it was not.
+        user: whose turns, in place of the caller's; `*` for everybody's. For administrators.
     """
     params = {
         "limit": limit,
+        "helpful": None if helpful is None else str(helpful).lower(),
+        "user": user,
         "conversation_id": conversation_id,
         "status": status,
         "agent": agent,
@@ -122,6 +128,21 @@ def list_turns(
 def cancel_turn(turn_id: str) -> Request[Turn]:
     """Cancel a turn. Raises `TurnEnded` when it has its end already."""
     return Request("DELETE", f"/api/v1/turns/{path_segment(turn_id, 'turn_id')}", Turn.model_validate)
+
+
+def rate_turn(turn_id: str, helpful: bool, remark: str = "") -> Request[Turn]:
+    """Say whether an answer was of help, with a remark of up to 1,000 characters; what was said before is replaced.
+
+    Raises:
+        Conflict: the turn has not ended.
+    """
+    path = f"/api/v1/turns/{path_segment(turn_id, 'turn_id')}/feedback"
+    return Request("PUT", path, Turn.model_validate, json={"helpful": helpful, "remark": remark})
+
+
+def unrate_turn(turn_id: str) -> Request[Turn]:
+    """Take back what was said about an answer."""
+    return Request("DELETE", f"/api/v1/turns/{path_segment(turn_id, 'turn_id')}/feedback", Turn.model_validate)
 
 
 def retry_turn(turn_id: str, idempotency_key: str | None = None) -> Request[Turn]:

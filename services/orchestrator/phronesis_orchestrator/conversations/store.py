@@ -132,21 +132,16 @@ WHERE c.tenant = $1 AND c.user_id = $2 AND c.deleted_at IS NULL"""  # noqa: S608
 _ORDER = "ORDER BY c.updated_at DESC, c.id DESC"
 _FIRST = f"{_COLUMNS} {_ORDER} LIMIT $3"
 _BEHIND = f"{_COLUMNS} AND (c.updated_at, c.id) < ($4, $5) {_ORDER} LIMIT $3"
-# Names are walked in the index, one probe for each, however many conversations they have.
 _USERS = """
-WITH RECURSIVE names AS (
-    SELECT min(user_id) AS name FROM conversations WHERE tenant = $1
-    UNION ALL
-    SELECT (SELECT min(user_id) FROM conversations WHERE tenant = $1 AND user_id > names.name) FROM names WHERE name IS NOT NULL
+WITH talked AS (
+    SELECT user_id AS name, count(*) FILTER (WHERE deleted_at IS NULL) AS conversations, max(updated_at) AS last
+    FROM conversations WHERE tenant = $1 AND user_id COLLATE "C" > $2 AND position($3 IN user_id) > 0 GROUP BY user_id
 ), wanted AS (
-    (SELECT name FROM names WHERE name COLLATE "C" > $2 AND position($3 IN name) > 0 ORDER BY name COLLATE "C" LIMIT $5)
-    UNION SELECT unnest($4::text[])
+    (SELECT name FROM talked ORDER BY name COLLATE "C" LIMIT $5) UNION SELECT unnest($4::text[])
 )
-SELECT name AS user,
-    (SELECT count(*) FROM conversations WHERE tenant = $1 AND user_id = name AND deleted_at IS NULL) AS conversations,
-    greatest((SELECT max(updated_at) FROM conversations WHERE tenant = $1 AND user_id = name),
-        (SELECT max(at) FROM audit WHERE tenant = $1 AND who = name)) AS last_seen
-FROM wanted ORDER BY name COLLATE "C"
+SELECT name AS user, coalesce(talked.conversations, 0) AS conversations,
+    greatest(talked.last, (SELECT max(at) FROM audit WHERE tenant = $1 AND who = name)) AS last_seen
+FROM wanted LEFT JOIN talked USING (name) ORDER BY name COLLATE "C"
 """
 LOOKED = 200
 """Conversations that one page looks through for words."""

@@ -4,6 +4,7 @@
 ALTER TABLE turns ADD COLUMN helpful boolean;
 ALTER TABLE turns ADD COLUMN remark text;
 ALTER TABLE turns ADD COLUMN rated_at timestamptz;
-CREATE INDEX turns_rated ON turns (tenant, helpful, created_at DESC) WHERE helpful IS NOT NULL;
+CREATE INDEX turns_helpful ON turns (tenant, created_at DESC) WHERE helpful;
+CREATE INDEX turns_unhelpful ON turns (tenant, created_at DESC) WHERE NOT helpful;
 -- The turns of everybody, newest first.
 CREATE INDEX turns_of_tenant ON turns (tenant, created_at DESC);
