@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from uuid import uuid4
 
+import httpx
 import pytest
 
 from tests.console.house import House, house
@@ -161,22 +162,22 @@ async def test_an_agent_is_made_looked_at_first_then_deleted_and_brought_back(he
     await page.fill("Name", "librarian")
     await page.fill("Instructions", "Name the note.")
     await page.press("Look at the change")
-    await until_text(page, "dialog .diff .added", "Name the note.")
+    await page.told("dialog .diff .added", "Name the note.")
     assert (await ada.http.get("/api/v1/agents/librarian")).status_code == 404
     await page.press("Publish version 1")
-    await until_text(page, ".settings-text", "Name the note.")
+    await page.told(".settings-text", "Name the note.")
     await page.press("Delete")
-    await click(page, "dialog .button.danger")
-    await until_text(page, ".toast", "librarian is deleted.")
+    await page.click("dialog .button.danger")
+    await page.told(".toast", "librarian is deleted.")
     assert (await ada.http.get("/api/v1/agents/librarian")).status_code == 404
     await page.press("Undo")
-    await until_text(page, ".settings-text", "Name the note.")
+    await page.told(".settings-text", "Name the note.")
     assert await page.complaints() == []
 
 
 async def test_a_packaged_agent_shows_how_it_works_and_is_not_changed(here: House, page: Page) -> None:
     await visit(page, here.url, "/settings/agents/noor")
-    await until_text(page, ".facts dt", "Works by")
+    await page.told(".facts dt", "Works by")
     assert (await page.count(".card-actions .button"), await page.complaints()) == (0, [])
 
 

@@ -408,7 +408,9 @@ class PostgresTurns:
         user = query.user or who.user
         async with self._database.connection(who.tenant) as connection:
             rows = await connection.fetch(_LIST_ALL if user == EVERYBODY else _LIST, who.tenant, user, *wanted)
-        return Turns(turns=tuple(turn_from_row(row, listed=True) for row in rows))
+        found = [turn_from_row(row, listed=True) for row in rows]
+        # What others asked is theirs: who administers sees who asked whom, and what was thought of the answer.
+        return Turns(turns=tuple(turn if turn.user == who.user else turn.model_copy(update={"opening": ""}) for turn in found))
 
     async def rate(self, who: Principal, rating: RateTurn) -> Turn:
         """Keep what a user thinks of an answer. Raises `NotFound`, and `Conflict`: the turn has not ended."""

@@ -43,7 +43,7 @@ function Rated(props: { of: Schemas["Feedback"] }) {
 /** The question; a link to the turn's page, which is open to its user alone. */
 function Question(props: { of: Turn; mine: boolean }) {
   const { of } = props;
-  const text = of.opening || t("traces.no_text");
+  const text = of.opening || t(props.mine ? "traces.no_text" : "traces.of_another");
   return (
     <span class="question">
       {props.mine ? <a href={`${BASE}/traces/${of.turn_id}`}>{text}</a> : <span>{text}</span>}
