@@ -9,9 +9,10 @@ import pytest
 
 from tests.console.house import House, house
 from tests.console.keeping import faults
-from tests.console.pages import signed_in, themed, visit
+from tests.console.pages import overflows, signed_in, themed, visit
 from tests.support.browser import Page
 from tests.support.operations import phronesis
+from tests.support.tasks import ended, task
 
 pytestmark = [pytest.mark.verify, pytest.mark.timeout(900)]
 AREAS = ("", "/chat", "/memory", "/graph", "/constitution", "/work", "/traces", "/instructions", "/settings")
@@ -52,6 +53,26 @@ async def test_the_first_page_can_be_used_within_three_seconds_beside_other_test
     took = await owner.run("return performance.getEntriesByType('navigation')[0].domInteractive")
     shown = await owner.run("return performance.getEntriesByName('first-contentful-paint')[0].startTime")
     assert max(took, shown) < 1000 * 3  # three times as long where others run beside the test
+
+
+async def test_the_report_of_a_task_is_read_with_its_figures_tables_and_charts(here: House, owner: Page) -> None:
+    id = await task(here.people.owner)
+    found = await ended(here.people.owner, id)
+    kinds = [block["kind"] for block in found["progress"]["report"]["blocks"]]
+    await visit(owner, here.url, f"/work/tasks/{id}")
+    await owner.until(lambda driver: driver.find_elements("css selector", ".report .chart canvas"))
+    counts = [await owner.count(f".report {css}") for css in (".stats", ".chart[data-type]", ".chart:not([data-type])")]
+    assert counts == [kinds.count(kind) for kind in ("figures", "chart", "table")]
+    assert await overflows(owner) + await owner.complaints() == []
+
+
+async def test_the_ways_in_are_shown_until_one_was_used(here: House, owner: Page, tmp_path: Path) -> None:
+    await visit(owner, here.url, "")
+    assert await owner.count(".command") == 0
+    newcomer = await here.people.someone(role="admin")
+    async with signed_in(tmp_path / "new", here.url, newcomer.key) as page:
+        await page.text(".command pre")
+        assert await page.complaints() == []
 
 
 async def test_everything_of_a_year_is_drawn(here: House, owner: Page) -> None:

@@ -10,12 +10,13 @@ import pytest
 
 from tests.console.keeping import faults
 from tests.console.pages import signed_in, visit
-from tests.console.scripts import LAST, LOOK, planned, wanted
+from tests.console.scripts import ASK, LAST, LOOK, planned, wanted
 from tests.support.approving import AGENT, Desk
 from tests.support.browser import Page
+from tests.support.bus import eventually
 from tests.support.groq_server import Fault
 from tests.support.people import Person
-from tests.support.tasks import TASKS, ended
+from tests.support.tasks import TASKS, ended, looked
 
 pytestmark = [pytest.mark.verify, pytest.mark.timeout(600)]
 
@@ -53,6 +54,20 @@ async def test_a_call_that_is_declined_with_a_note_is_not_made(desk: Desk, url: 
         found = await desk.approval(id)
         assert (found["status"], found["note"], await page.complaints()) == ("refused", "We need it.", [])
     assert await desk.there(goal)
+
+
+async def test_what_a_task_asks_waits_on_the_first_page(desk: Desk, person: Person, url: str, page: Page) -> None:
+    answer = await person.http.post(TASKS, json={"goal": planned(desk, LOOK, ASK)})
+    await eventually(lambda: _asks(person, answer.json()["turn_id"]))
+    await visit(page, url, "")
+    await page.click(".plain-list a", "Which year?")
+    await page.click(".asking button", "2022")
+    await page.told(".report", "All of it is here.")
+    assert await page.complaints() == []
+
+
+async def _asks(person: Person, id: str) -> bool:
+    return bool((await looked(person, id))["waiting"])
 
 
 async def test_calls_from_a_document_are_approved_for_good_and_the_grant_is_withdrawn(

@@ -5,6 +5,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { Schemas } from "../api/client";
 import { t } from "../text";
 import type { Option } from "./chart-library";
+import { Markdown } from "./markdown";
 
 type Visualization = Schemas["Visualization"];
 type Row = Record<string, unknown>;
@@ -183,6 +184,19 @@ export function Chart(props: { shown: Visualization }) {
         <summary>{t("chat.figures")}</summary>
         <Rows title={props.shown.title} rows={rows} />
       </details>
+    </figure>
+  );
+}
+
+/** A visualization as its type wants it: drawn, as a table, or as the text that it is. */
+export function Shown(props: { of: Visualization }) {
+  const { type, title, data, config } = props.of;
+  if (type === "html") return <Markdown html text={typeof data === "string" ? data : ""} />;
+  if (type !== "table") return <Chart shown={props.of} />;
+  return (
+    <figure class="chart">
+      <figcaption>{title}</figcaption>
+      <Rows title={title} rows={Array.isArray(data) ? (data as Row[]) : []} columns={config?.["columns"]} />
     </figure>
   );
 }

@@ -5,7 +5,7 @@ import type { ComponentChildren } from "preact";
 import type { Schemas } from "../../api/client";
 import { dollars, duration, number, percent } from "../../format";
 import { t } from "../../text";
-import { Chart, Rows } from "../../ui/chart";
+import { Rows, Shown } from "../../ui/chart";
 import { Badge } from "../../ui/layout";
 import { Markdown } from "../../ui/markdown";
 
@@ -19,19 +19,6 @@ function Fold(props: { title: string; children: ComponentChildren }) {
       <summary>{props.title}</summary>
       {props.children}
     </details>
-  );
-}
-
-function Shown(props: { of: Schemas["Visualization"] }) {
-  const { type, title, data, config } = props.of;
-  if (type === "html") return <Markdown html text={typeof data === "string" ? data : ""} />;
-  const rows = Array.isArray(data) ? (data as Row[]) : [];
-  if (type !== "table") return <Chart shown={props.of} />;
-  return (
-    <figure class="chart">
-      <figcaption>{title}</figcaption>
-      <Rows title={title} rows={rows} columns={config?.["columns"]} />
-    </figure>
   );
 }
 

@@ -1,9 +1,8 @@
 /** All memories, page by page; or those that answer a question, with what gave each its score. */
 
-import { Search as SearchIcon } from "lucide-preact";
 import { useEffect, useState } from "preact/hooks";
 
-import { api, data, type Schemas } from "../../api/client";
+import { api, data } from "../../api/client";
 import { usePages, useRead } from "../../api/use";
 import { number } from "../../format";
 import { useMe } from "../../session";
@@ -11,11 +10,10 @@ import { t, word } from "../../text";
 import { Button, Select, TextField } from "../../ui/controls";
 import { Card, Empty, Loaded } from "../../ui/layout";
 import { type Parameters, useParameters } from "../../ui/parameters";
-import { asUser, dayStart, Kind, type Memory, Origins, Part, ROOT, When } from "./parts";
+import { asUser, dayStart, Kind, type Memory, Origins, partsOf, ROOT, Score, SearchForm, When } from "./parts";
 
 const KINDS = ["fact", "note", "concept", "message", "episode"] as const;
 type KindName = (typeof KINDS)[number];
-type Found = Schemas["FoundMemory"];
 
 function bounds({ since, until, conversation }: Parameters) {
   return {
@@ -37,34 +35,11 @@ export function Browse() {
 
 function Filters() {
   const [chosen, change] = useParameters();
-  const [text, setText] = useState(chosen.q ?? "");
   const [conversation, setConversation] = useState(chosen.conversation ?? "");
   const me = useMe();
-  useEffect(() => setText(chosen.q ?? ""), [chosen.q]);
   useEffect(() => setConversation(chosen.conversation ?? ""), [chosen.conversation]);
   return (
-    <form
-      class="memory-search"
-      role="search"
-      onSubmit={(event) => {
-        event.preventDefault();
-        change({ q: text.trim(), conversation: conversation.trim() }, false);
-      }}
-    >
-      <div class="memory-query">
-        <TextField
-          label={t("memory.query")}
-          hidden
-          type="search"
-          maxLength={4000}
-          placeholder={t("memory.query_hint")}
-          value={text}
-          onInput={(event) => setText(event.currentTarget.value)}
-        />
-        <Button kind="primary" type="submit" icon={<SearchIcon aria-hidden="true" />}>
-          {t("shell.search")}
-        </Button>
-      </div>
+    <SearchForm hint={t("memory.query_hint")} others={() => ({ conversation: conversation.trim() })}>
       <div class="filters">
         <Select
           label={t("memory.kind")}
@@ -96,7 +71,7 @@ function Filters() {
           </Button>
         )}
       </div>
-    </form>
+    </SearchForm>
   );
 }
 
@@ -185,7 +160,9 @@ function Results(props: { of: Parameters }) {
                   {answer.memories.map((memory, index) => (
                     <li key={memory.id}>
                       <Row memory={memory} />
-                      <Score of={memory} best={best} first={index === 0} />
+                      <Score total={number(memory.score, 2)} parts={partsOf(memory.score, memory.why, Object.keys(memory.why), best)} open={index === 0}>
+                        <p class="note">{[t("memory.score_help"), ...Object.keys(memory.why).map((name) => word("memory", `why_${name}_help`))].join(" ")}</p>
+                      </Score>
                     </li>
                   ))}
                 </ol>
@@ -199,24 +176,5 @@ function Results(props: { of: Parameters }) {
         }}
       </Loaded>
     </Card>
-  );
-}
-
-function Score(props: { of: Found; best: number; first: boolean }) {
-  const { why, score } = props.of;
-  const help = (name: string) => word("memory", `why_${name}_help`);
-  return (
-    <details class="score" open={props.first}>
-      <summary>
-        <span class="score-total">{number(score, 2)}</span> {t("memory.why")}
-      </summary>
-      <dl>
-        <Part name={t("memory.score")} help={t("memory.score_help")} value={score} share={score} />
-        {Object.entries(why).map(([name, value]) => (
-          <Part key={name} name={word("memory", `why_${name}`)} help={help(name)} value={value} share={name === "text" ? value / (props.best || 1) : value} />
-        ))}
-      </dl>
-      <p class="note">{[t("memory.score_help"), ...Object.keys(why).map(help)].join(" ")}</p>
-    </details>
   );
 }

@@ -1,7 +1,7 @@
 /** What is known of the viewer as single facts: those that hold, those that no longer do, and what took their place. */
 
-import { MessageSquareText, Search as SearchIcon, Trash2 } from "lucide-preact";
-import { useEffect, useState } from "preact/hooks";
+import { MessageSquareText } from "lucide-preact";
+import { useState } from "preact/hooks";
 
 import { api, callTool, data, once, type Schemas } from "../../api/client";
 import { useAct, usePages, useRead } from "../../api/use";
@@ -10,11 +10,11 @@ import { useMe } from "../../session";
 import { t, word } from "../../text";
 import { Button, Select, TextArea, TextField } from "../../ui/controls";
 import { Dialog, useToast } from "../../ui/dialog";
-import { Badge, Card, Empty, Facts as Rows, Loaded, Page, ProblemNote } from "../../ui/layout";
+import { Badge, Card, Empty, Facts as Rows, Loaded, ProblemNote } from "../../ui/layout";
 import { useParameters } from "../../ui/parameters";
 import { Table } from "../../ui/table";
 import { Forget } from "./one";
-import { mayWrite, Origins, Part, ROOT, When } from "./parts";
+import { type Act, mayWrite, OnePage, Origins, partsOf, ROOT, Score, SearchForm, When } from "./parts";
 
 interface Fact {
   id: string;
@@ -42,28 +42,15 @@ interface Recalled {
 }
 
 const PAGE = 50;
+/** Parts of a score, in the order in which they are shown. */
+const SCORED = ["relevance", "vector", "text", "recency", "trust", "confidence"];
 
 export function Facts() {
   const [chosen, change] = useParameters();
-  const [text, setText] = useState(chosen.q ?? "");
   const [subject, setSubject] = useState(chosen.subject ?? "");
-  useEffect(() => setText(chosen.q ?? ""), [chosen.q]);
   return (
     <>
-      <form
-        class="memory-search"
-        role="search"
-        onSubmit={(event) => {
-          event.preventDefault();
-          change({ q: text.trim(), subject: subject.trim() }, false);
-        }}
-      >
-        <div class="memory-query">
-          <TextField label={t("memory.query")} hidden type="search" placeholder={t("memory.fact_query_hint")} value={text} onInput={(event) => setText(event.currentTarget.value)} />
-          <Button kind="primary" type="submit" icon={<SearchIcon aria-hidden="true" />}>
-            {t("shell.search")}
-          </Button>
-        </div>
+      <SearchForm hint={t("memory.fact_query_hint")} others={() => ({ subject: subject.trim() })}>
         {!chosen.q && (
           <div class="filters">
             <TextField
@@ -83,7 +70,7 @@ export function Facts() {
             />
           </div>
         )}
-      </form>
+      </SearchForm>
       {chosen.q ? <Recall query={chosen.q} /> : <All subject={chosen.subject} superseded={chosen.held === "all"} />}
     </>
   );
@@ -150,22 +137,10 @@ function Recall(props: { query: string }) {
                     <a class="memory-text" href={`${ROOT}/facts/${fact.id}`}>
                       {fact.text}
                     </a>
-                    <details class="score">
-                      <summary>
-                        <span class="score-total">{percent(score)}</span> {t("memory.why")}
-                      </summary>
-                      <dl>
-                        <Part name={t("memory.score")} help={t("memory.score_help")} value={score} share={score} />
-                        {(["relevance", "vector", "text", "recency", "trust", "confidence"] as const).map((name) => {
-                          const value = why[name];
-                          if (value === null || value === undefined) return null;
-                          const help = word("memory", `why_${name}_help`);
-                          return <Part key={name} name={word("memory", `why_${name}`)} help={help} value={value} share={name === "text" ? value / (best || 1) : value} />;
-                        })}
-                      </dl>
+                    <Score total={percent(score)} parts={partsOf(score, why, SCORED, best)}>
                       {why.words.length > 0 && <p class="note">{t("memory.shared_words", { words: why.words.join(", ") })}</p>}
                       {why.asked && <p class="note">{t("memory.asked")}</p>}
-                    </details>
+                    </Score>
                   </li>
                 ))}
               </ol>
@@ -196,29 +171,17 @@ async function chainOf(id: string, signal: AbortSignal): Promise<{ fact: Fact | 
 
 export function FactPage(props: { id: string }) {
   const me = useMe();
-  const [open, setOpen] = useState<"correct" | "forget">();
+  const [open, setOpen] = useState<Act>();
   const found = useRead((signal) => chainOf(props.id, signal), [props.id]);
   const fact = found.data?.fact;
   return (
-    <Page
+    <OnePage
       title={t("memory.fact")}
-      actions={
-        fact &&
-        mayWrite(me) && (
-          <>
-            <Button icon={<MessageSquareText aria-hidden="true" />} onClick={() => setOpen("correct")}>
-              {t("memory.correct")}
-            </Button>
-            <Button kind="danger" icon={<Trash2 aria-hidden="true" />} onClick={() => setOpen("forget")}>
-              {t("memory.forget")}
-            </Button>
-          </>
-        )
-      }
+      back={{ href: `${ROOT}/facts`, label: t("memory.back_facts") }}
+      may={!!fact && mayWrite(me)}
+      correct={<MessageSquareText aria-hidden="true" />}
+      open={setOpen}
     >
-      <p>
-        <a href={`${ROOT}/facts`}>{t("memory.back_facts")}</a>
-      </p>
       <Loaded of={found}>
         {({ fact: one, chain }) =>
           one ? (
@@ -267,7 +230,7 @@ export function FactPage(props: { id: string }) {
       </Loaded>
       {fact && open === "correct" && <Tell fact={fact} onClose={() => setOpen(undefined)} onDone={found.reload} />}
       {fact && open === "forget" && <Forget ids={[fact.id]} text={fact.text} onClose={() => setOpen(undefined)} />}
-    </Page>
+    </OnePage>
   );
 }
 

@@ -1,6 +1,6 @@
 /** One memory: what it says, where it comes from, what it said before; correcting and forgetting it. */
 
-import { Pencil, Trash2 } from "lucide-preact";
+import { Pencil } from "lucide-preact";
 import { useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
 
@@ -10,10 +10,10 @@ import { useMe } from "../../session";
 import { t, word } from "../../text";
 import { Button, CopyButton, TextArea } from "../../ui/controls";
 import { Confirm, Dialog, useToast } from "../../ui/dialog";
-import { Card, Facts, Loaded, Page, ProblemNote } from "../../ui/layout";
+import { Card, Facts, Loaded, ProblemNote } from "../../ui/layout";
 import { useParameters } from "../../ui/parameters";
 import { readMetadata, writeMetadata } from "./add";
-import { asUser, Counts, Kind, mayWrite, type Memory, MetadataList, Origins, ROOT, When } from "./parts";
+import { type Act, asUser, Counts, Kind, mayWrite, type Memory, MetadataList, OnePage, Origins, ROOT, When } from "./parts";
 
 export interface Preview {
   facts: { id: string; text: string }[];
@@ -25,30 +25,17 @@ export function MemoryPage(props: { id: string }) {
   const { id } = props;
   const me = useMe();
   const [{ user }] = useParameters();
-  const [open, setOpen] = useState<"edit" | "forget">();
+  const [open, setOpen] = useState<Act>();
   const history = useRead((signal) => data(api.GET("/api/v1/memory/{id}/history", { params: { path: { id } }, signal, ...asUser(user) })), [id, user]);
   const memory = history.data?.memory;
   return (
-    <Page
+    <OnePage
       title={t("memory.one")}
-      actions={
-        memory &&
-        !user &&
-        mayWrite(me) && (
-          <>
-            <Button icon={<Pencil aria-hidden="true" />} onClick={() => setOpen("edit")}>
-              {t("memory.correct")}
-            </Button>
-            <Button kind="danger" icon={<Trash2 aria-hidden="true" />} onClick={() => setOpen("forget")}>
-              {t("memory.forget")}
-            </Button>
-          </>
-        )
-      }
+      back={{ href: user ? `${ROOT}?user=${encodeURIComponent(user)}` : ROOT, label: t("memory.back") }}
+      may={!!memory && !user && mayWrite(me)}
+      correct={<Pencil aria-hidden="true" />}
+      open={setOpen}
     >
-      <p>
-        <a href={user ? `${ROOT}?user=${encodeURIComponent(user)}` : ROOT}>{t("memory.back")}</a>
-      </p>
       {user && <p class="note">{t("memory.of_user", { user })}</p>}
       <Loaded of={history}>
         {(found) => (
@@ -61,9 +48,9 @@ export function MemoryPage(props: { id: string }) {
           </>
         )}
       </Loaded>
-      {memory && open === "edit" && <Correct memory={memory} onClose={() => setOpen(undefined)} onDone={history.reload} />}
+      {memory && open === "correct" && <Correct memory={memory} onClose={() => setOpen(undefined)} onDone={history.reload} />}
       {memory && open === "forget" && <Forget ids={[memory.id]} text={memory.text} onClose={() => setOpen(undefined)} />}
-    </Page>
+    </OnePage>
   );
 }
 

@@ -3,13 +3,13 @@
 import { ArrowRight, CircleCheck, CircleX } from "lucide-preact";
 
 import { api, callTool, data, Problem, type Schemas } from "../../api/client";
-import { useRead } from "../../api/use";
+import { type Read, useRead } from "../../api/use";
 import { ago, dollars, duration, percent, short } from "../../format";
 import { BASE } from "../../pages";
 import { useMe } from "../../session";
 import { language, t, word } from "../../text";
 import { CopyButton, LinkButton } from "../../ui/controls";
-import { Badge, Card, Empty, Loaded, Page, Stat, Time } from "../../ui/layout";
+import { Badge, Card, Loaded, Page, Stat, Time } from "../../ui/layout";
 
 /** Seconds between looks while the page is seen. */
 const OFTEN = 15;
@@ -70,28 +70,52 @@ function Figures(props: { turns: Turn[] }) {
   );
 }
 
+interface Waiting {
+  id: string;
+  href: string;
+  title: string;
+  agent: string;
+  at: string;
+}
+
+/** Calls that wait for consent, and tasks that ask their owner something; what has waited longest comes first. */
+async function readWaiting(signal: AbortSignal): Promise<Waiting[]> {
+  const [{ approvals }, { tasks }] = await Promise.all([
+    data(api.GET("/api/v1/approvals", { params: { query: { status: "pending" } }, signal })),
+    data(api.GET("/api/v1/tasks", { params: { query: { status: "waiting", limit: SHOWN } }, signal })),
+  ]);
+  // A list of tasks does not tell what each waits for.
+  const waiting = await Promise.all(tasks.map(({ task_id: id }) => data(api.GET("/api/v1/tasks/{id}", { params: { path: { id } }, signal }))));
+  const calls = approvals.map((each) => ({ id: each.approval_id, href: `${BASE}/work/approvals/${each.approval_id}`, title: each.tool, agent: each.agent, at: each.created_at }));
+  const asking = waiting.flatMap((task) => {
+    const wait = task.waiting;
+    if (wait?.kind !== "person") return [];
+    return [{ id: task.task_id, href: `${BASE}/work/tasks/${task.task_id}`, title: wait.question || task.goal, agent: task.agent, at: wait.since }];
+  });
+  return [...calls, ...asking].sort((one, other) => one.at.localeCompare(other.at));
+}
+
 function Waits() {
-  const asked = useRead((signal) => data(api.GET("/api/v1/approvals", { signal })), [], OFTEN);
+  const waiting = useRead(readWaiting, [], OFTEN);
   return (
     <Card title={t("home.waits")} actions={<LinkButton kind="quiet" href={`${BASE}/work/approvals`}>{t("home.inbox")}</LinkButton>}>
-      <Loaded of={asked} lines={2}>
-        {(found) => {
-          const open = found.approvals.filter((each) => each.status === "pending");
-          return open.length === 0 ? (
+      <Loaded of={waiting} lines={2}>
+        {(found) =>
+          found.length === 0 ? (
             <p class="note">{t("home.nothing_waits")}</p>
           ) : (
             <ul class="plain-list">
-              {open.slice(0, SHOWN).map((each) => (
-                <li key={each.approval_id}>
-                  <a href={`${BASE}/work/approvals/${each.approval_id}`}>{each.tool}</a>
+              {found.slice(0, SHOWN).map((each) => (
+                <li key={each.id}>
+                  <a href={each.href}>{each.title}</a>
                   <span class="note">
-                    {each.agent} · <Time at={each.created_at} show={ago} />
+                    {each.agent} · <Time at={each.at} show={ago} />
                   </span>
                 </li>
               ))}
             </ul>
-          );
-        }}
+          )
+        }
       </Loaded>
     </Card>
   );
@@ -143,11 +167,10 @@ function unread(error: unknown): Vocabulary {
   throw error;
 }
 
-function Examples() {
-  const words = useRead(() => callTool<Vocabulary>("twin_vocabulary").catch(unread), []);
+function Examples(props: { of: Read<Vocabulary> }) {
   return (
     <Card title={t("home.try")}>
-      <Loaded of={words} lines={3}>
+      <Loaded of={props.of} lines={3}>
         {(found) => (
           <ul class="examples">
             {questions(found).map((each) => (
@@ -177,7 +200,7 @@ function Command(props: { label: string; text: string }) {
   );
 }
 
-/** Ways in, with this gateway's address. */
+/** Ways in, with this gateway's address, for who has used none of them yet. */
 function Connect() {
   const here = location.origin;
   return (
@@ -199,6 +222,8 @@ function Connect() {
 export default function Home() {
   const me = useMe();
   const turns = useRead((signal) => data(api.GET("/api/v1/turns", { params: { query: { limit: TURNS } }, signal })), [], OFTEN);
+  const words = useRead(() => callTool<Vocabulary>("twin_vocabulary").catch(unread), []);
+  const empty = turns.data?.turns.length === 0 && words.data?.names?.length === 0;
   return (
     <Page title={t("home.title", { user: me.user })} actions={<Health />}>
       <Loaded of={turns} lines={2}>
@@ -207,23 +232,21 @@ export default function Home() {
             <Figures turns={found.turns} />
             <div class="home-columns">
               <div class="stack">
-                <Examples />
+                <Examples of={words} />
                 <Recent />
               </div>
               <div class="stack">
                 <Waits />
                 <Card title={t("home.last_turns")} actions={<LinkButton kind="quiet" href={`${BASE}/traces`}>{t("home.all_turns")}</LinkButton>}>
                   {found.turns.length === 0 ? (
-                    <Empty title={t("home.no_turns")} />
+                    <p class="note">{t("home.no_turns")}</p>
                   ) : (
                     <ul class="plain-list">
                       {found.turns.slice(0, SHOWN).map((turn) => (
                         <li key={turn.turn_id}>
-                          <a href={`${BASE}/traces/${turn.turn_id}`}>
-                            {turn.agent} · <Time at={turn.created_at} show={ago} />
-                          </a>
+                          <a href={`${BASE}/traces/${turn.turn_id}`}>{turn.opening || turn.agent}</a>
                           <span class="note">
-                            {word("home", `status_${turn.status}`).replace(/^status /, "")}
+                            <Time at={turn.created_at} show={ago} /> · {word("home", `status_${turn.status}`).replace(/^status /, "")}
                             {seconds(turn) === undefined ? "" : ` · ${duration(seconds(turn) as number)}`}
                           </span>
                         </li>
@@ -233,7 +256,7 @@ export default function Home() {
                 </Card>
               </div>
             </div>
-            <Connect />
+            {empty && <Connect />}
           </>
         )}
       </Loaded>

@@ -12,6 +12,7 @@ import { t, word } from "../../text";
 import { Button, LinkButton, TextArea, TextField } from "../../ui/controls";
 import { Confirm, useToast } from "../../ui/dialog";
 import { Badge, Card, Facts, Loaded, Page, ProblemNote, Stat, Time } from "../../ui/layout";
+import { Rows, Shown } from "../../ui/chart";
 import { Markdown } from "../../ui/markdown";
 import { hasEnded, StatusBadge } from "../traces/status";
 import { tokensOf } from "../traces/list";
@@ -226,6 +227,61 @@ function Outcome(props: { task: Task; said: (task: Task) => void }) {
   );
 }
 
+type Block = NonNullable<Schemas["TaskReport"]["blocks"]>[number];
+
+function ReportPart(props: { of: Block }) {
+  const { of } = props;
+  switch (of.kind) {
+    case "heading":
+      return <h3>{of.text}</h3>;
+    case "text":
+      return <Markdown text={of.text} />;
+    case "figures":
+      return (
+        <div class="stats">
+          {of.rows.map((row) => (
+            <Stat key={row.label} label={row.label} value={row.value == null ? "–" : `${typeof row.value === "number" ? number(row.value, 2) : String(row.value)} ${row.unit ?? ""}`} note={row.note ?? ""} />
+          ))}
+        </div>
+      );
+    case "table": {
+      const rows = (of.rows ?? []).map((row) => Object.fromEntries(of.columns.map((column, place) => [column, row[place]])));
+      return (
+        <figure class="chart">
+          {of.title && <figcaption>{of.title}</figcaption>}
+          <Rows title={of.title || t("work.report")} rows={rows} columns={of.columns} />
+        </figure>
+      );
+    }
+    case "chart":
+      return <Shown of={of.chart} />;
+    case "sources":
+      return (
+        <details>
+          <summary>{t("chat.sources", { count: of.rows.length })}</summary>
+          <ol>
+            {of.rows.map((row) => (
+              <li key={row.id}>
+                {row.title || row.id} <span class="note">{row.kind}</span>
+              </li>
+            ))}
+          </ol>
+        </details>
+      );
+    case "limits":
+      return (
+        <div class="report-limits">
+          <h3>{t("work.limits")}</h3>
+          <ul>
+            {of.items.map((item) => (
+              <li key={item}>{item}</li>
+            ))}
+          </ul>
+        </div>
+      );
+  }
+}
+
 function Report(props: { task: Task }) {
   const report = props.task.progress?.report;
   if (!report) return null;
@@ -239,7 +295,10 @@ function Report(props: { task: Task }) {
         </LinkButton>
       ))}
     >
-      <Markdown text={report.text} />
+      <div class="report">
+        {report.blocks?.length ? report.blocks.map((block, place) => <ReportPart key={place} of={block} />) : <Markdown text={report.text} />}
+        {!report.blocks?.length && report.charts?.map((chart, place) => <Shown key={place} of={chart} />)}
+      </div>
     </Card>
   );
 }

@@ -123,8 +123,8 @@ export function TaskList() {
   const [{ status, start, limit = String(PAGE) }, change] = useParameters();
   const query = { limit: Math.min(MOST, Number(limit) || PAGE), ...(status ? { status: status as Status } : {}) };
   const tasks = useRead(async (signal) => (await data(api.GET("/api/v1/tasks", { params: { query }, signal }))).tasks, [status, limit], 10);
-  const begin = (kind: "primary" | "plain") => (
-    <Button kind={kind} icon={<Plus aria-hidden="true" />} onClick={() => change({ start: "1" })}>
+  const begin = () => (
+    <Button kind="primary" icon={<Plus aria-hidden="true" />} onClick={() => change({ start: "1" })}>
       {t("work.start_title")}
     </Button>
   );
@@ -139,7 +139,7 @@ export function TaskList() {
             onChange={(event) => change({ status: event.currentTarget.value, limit: "" })}
           />
         </div>
-        {begin("primary")}
+        {!!(status || tasks.data?.length) && begin()}
       </div>
       <Loaded of={tasks} lines={6}>
         {(rows) =>
@@ -159,7 +159,7 @@ export function TaskList() {
           ) : (
             <Empty title={t(status ? "work.no_such_tasks" : "work.no_tasks")}>
               <p>{t("work.no_tasks_hint")}</p>
-              {begin("plain")}
+              {!status && begin()}
             </Empty>
           )
         }
