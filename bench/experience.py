@@ -23,15 +23,14 @@ from phronesis_embedding import LocalEmbedder
 from phronesis_memory.episodes.handlers import Experience, assemble_experience
 from phronesis_memory.ports import Embedder, VectorIndex
 from phronesis_memory.settings import ExperienceSettings, MemorySettings
-from phronesis_memory.values import Vector
 from phronesis_memory.vectors.pgvector import PgVector
 from phronesis_postgres import Database
 from tests.support.servers import PostgresServer
 
-from .filling import build_index, fill
-from .pairs import started
+from .filling import build_indexes, drop_indexes, fill
 from .progress import say
-from .synthetic import DIMENSION, MODEL, GivenVectors, Synthetic
+from .stacks import started
+from .synthetic import DIMENSION, MODEL, Embedding, GivenVectors, Synthetic
 
 SIZES, QUICK = (10_000, 100_000), (1_000,)
 _OWNER = "ann"
@@ -93,27 +92,6 @@ def _p95(taken: Sequence[float]) -> float:
     return statistics.quantiles(taken, n=20)[18] * 1_000
 
 
-class Embedding:
-    """The local model at work, with a made-up vector in place of its own, which would be far from all that is stored."""
-
-    model, dimension = MODEL, DIMENSION
-    floor: float | None = None
-
-    def __init__(self, works: LocalEmbedder, given: GivenVectors) -> None:
-        self._works = works
-        self._given = given
-
-    async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
-        """The vectors that were given, once the model has made its own."""
-        await self._works.embed_queries(texts)
-        return await self._given.embed_queries(texts)
-
-    async def embed_texts(self, texts: Sequence[str]) -> list[Vector]:
-        """The same of what is stored."""
-        await self._works.embed_texts(texts)
-        return await self._given.embed_texts(texts)
-
-
 async def _measured(count: int, questions: int) -> dict[str, tuple[list[float], list[float]]]:
     who, source, given = Principal(tenant=f"bench-{uuid4().hex[:8]}", user=_OWNER), Synthetic(1), GivenVectors()
     async with AsyncExitStack() as used:
@@ -141,7 +119,7 @@ def _made(database: Database, embedder: Embedder, vectors: VectorIndex) -> Exper
 
 
 async def _filled(session: asyncpg.Connection, tenant: str, count: int, source: Synthetic) -> None:
-    await session.execute("DROP INDEX IF EXISTS vectors_384", timeout=60)
+    await drop_indexes(session)
     for owner, size in ((_OWNER, count), *((f"other{n}", count // 10) for n in range(3))):
         for kind in ("episode", "strategy"):
             await fill(session, tenant, owner, size, source, kind)
@@ -149,7 +127,7 @@ async def _filled(session: asyncpg.Connection, tenant: str, count: int, source: 
         await session.execute(_OUTCOMES, tenant, timeout=600)
         await session.execute(_STRATEGIES, tenant, timeout=600)
         await session.execute(_EVIDENCE, tenant, timeout=600)
-    await build_index(session)
+    await build_indexes(session)
     for table in ("tool_outcomes", "strategies", "strategy_evidence"):
         await session.execute(f"VACUUM ANALYZE {table}", timeout=600)
 

@@ -1,16 +1,20 @@
-"""Stacks to measure: each in a folder of its own, without a model of anybody's, and without a limit of requests in the way."""
+"""Stacks and servers to measure: in folders of their own, without a model of anybody's or a limit of requests in the way."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from tests.chaos.stack import ChaosStack
 from tests.chaos.traffic import Traffic
+from tests.support.servers import NatsServer, OwnServer
+
+Server = TypeVar("Server", bound=OwnServer | NatsServer)
 
 ENVIRONMENT = {
     "GATEWAY_REQUESTS_PER_SECOND": "100000",
@@ -57,3 +61,15 @@ async def load_portfolio(stack: ChaosStack) -> None:
     command = [sys.executable, "-m", "phronesis", "load", "portfolio", "--data", str(stack.data.root)]
     process = await asyncio.create_subprocess_exec(*command, stdout=sys.stderr)
     assert await process.wait() == 0
+
+
+@asynccontextmanager
+async def started(kind: Callable[[Path], Server]) -> AsyncIterator[Server]:
+    """A server of its own that answers, for the length of a block."""
+    with tempfile.TemporaryDirectory(prefix="phronesis-bench-") as folder:
+        server = kind(Path(folder) / "data")
+        try:
+            await server.start()
+            yield server
+        finally:
+            await server.stop()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from phronesis_embedding import LocalEmbedder
 from phronesis_memory.values import Vector
 
 DIMENSION = 384
@@ -35,6 +36,27 @@ class GivenVectors:
     async def embed_texts(self, texts: Sequence[str]) -> list[Vector]:
         """The vectors that were given."""
         return [self.of[text] for text in texts]
+
+
+class Embedding:
+    """The local model at work, with a made-up vector in place of its own, which would be far from all that is stored."""
+
+    model, dimension = MODEL, DIMENSION
+    floor: float | None = None
+
+    def __init__(self, works: LocalEmbedder, given: GivenVectors) -> None:
+        self._works = works
+        self._given = given
+
+    async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
+        """The vectors that were given, once the model has made its own."""
+        await self._works.embed_queries(texts)
+        return await self._given.embed_queries(texts)
+
+    async def embed_texts(self, texts: Sequence[str]) -> list[Vector]:
+        """The same of what is stored."""
+        await self._works.embed_texts(texts)
+        return await self._given.embed_texts(texts)
 
 
 class Synthetic:
