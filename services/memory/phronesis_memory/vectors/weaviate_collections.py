@@ -194,8 +194,7 @@ async def insert(
 
 
 async def remove(client: WeaviateAsyncClient, tenant: str, ids: Sequence[str]) -> None:
-    for name in KINDS:
-        await remove_from(client, name, tenant, ids)
+    await asyncio.gather(*(remove_from(client, name, tenant, ids) for name in KINDS))
 
 
 async def remove_all(client: WeaviateAsyncClient) -> None:
@@ -308,8 +307,7 @@ async def count(client: WeaviateAsyncClient, tenant: str, owners: Sequence[str],
 
 async def answers(client: WeaviateAsyncClient, tenant: str) -> None:
     """Raise where the store does not answer a question of this tenant, who need not be there."""
-    for name in KINDS:
-        await fetch_objects(client, name, tenant, limit=1)
+    await asyncio.gather(*(fetch_objects(client, name, tenant, limit=1) for name in KINDS))
 
 
 def _nearest_cosine(found: Any, vector: Vector) -> float:
