@@ -18,6 +18,7 @@ from phronesis_contracts.orchestrator import (
     ListTurns,
     Problem,
     SubmitTurn,
+    Turn,
     TurnStatus,
     turn_id,
 )

@@ -205,14 +205,16 @@ class Steps:
     async def made(
         self, name: str, model: type[Value], call: Callable[[], Awaitable[Answer[Value]]], *, label: str | None = None
     ) -> Answer[Value]:
-        """Make a model call, or read what it gave.
+        """Make a model call, or read what it gave. It is not written down ahead: one whose answer was lost is made again.
 
         Args:
             name: of the step, unique in the turn.
             label: what the measures call it, where names are too many for that.
         """
         with measure(self._tracing, STEP, f"step {name}", label or name) as outcome:
-            known = await await_store(self._journal.intend(self._claim, name, {"call": name}))
+            known = None
+            if self._claim.attempts > 1:  # the first attempt at a turn finds nothing in its journal
+                known = await await_store(self._journal.intend(self._claim, name, {"call": name}))
             if known is None:
                 began = perf_counter()
                 try:

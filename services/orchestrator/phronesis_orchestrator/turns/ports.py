@@ -135,7 +135,8 @@ class Journal(Protocol):
     async def result(self, claim: Claim, step: str, result: dict[str, Any], spend: LedgerEntry | None = None) -> None:
         """Write down what `step` gave and, in the same transaction, what its model call used. Raises `LostClaim`.
 
-        Where the claim is lost, what was used is entered all the same.
+        A call that is simply made again need not have been intended before. Where the claim is lost, what was used is entered
+        all the same.
         """
 
     async def keep_record(self, claim: Claim, record: StoredRecord, profile: AgentProfile | None) -> None:
