@@ -18,7 +18,6 @@ from phronesis_contracts.orchestrator import (
     ListTurns,
     Problem,
     SubmitTurn,
-    Turn,
     TurnStatus,
     turn_id,
 )
