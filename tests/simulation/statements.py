@@ -513,7 +513,12 @@ def intend(at: Transaction, id: UUID, step: str, fence: int, intent: Row) -> Row
     return at.update("journal", (id, step), fence=fence, intents=found["intents"] + (found["result"] is None))
 
 
-@statement(turns._RESULT, "d02eea")
+@statement(turns._KNOWN)
+def read_result(at: Transaction, id: UUID, step: str) -> Row | None:
+    return at.get("journal", id, step)
+
+
+@statement(turns._RESULT, "2e4368")
 def result(at: Transaction, id: UUID, step: str, fence: int, given: Row, intent: Row) -> Row | None:
     turn = at.get("turns", id)
     if turn is None or not _is_mine(turn, fence, at.now):
@@ -524,10 +529,10 @@ def result(at: Transaction, id: UUID, step: str, fence: int, given: Row, intent:
     if found is None:
         row = {"turn_id": id, "step": step, "fence": fence, "intent": intent, "intents": 1, "result": given}
         at.insert("journal", (id, step), {**row, "tenant": turn["tenant"]})
-    elif found["fence"] != fence:
+    elif found["fence"] > fence:
         return None
     else:
-        at.update("journal", (id, step), result=given)
+        at.update("journal", (id, step), fence=fence, result=given)
     return {"true": True}
 
 

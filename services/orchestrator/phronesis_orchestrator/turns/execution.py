@@ -212,9 +212,7 @@ class Steps:
             label: what the measures call it, where names are too many for that.
         """
         with measure(self._tracing, STEP, f"step {name}", label or name) as outcome:
-            known = None
-            if self._claim.attempts > 1:  # the first attempt at a turn finds nothing in its journal
-                known = await await_store(self._journal.intend(self._claim, name, {"call": name}))
+            known = await await_store(self._journal.known(self._claim, name))
             if known is None:
                 began = perf_counter()
                 try:

@@ -642,14 +642,15 @@ ON CONFLICT (turn_id, step) DO UPDATE SET fence = excluded.fence, intents = jour
     WHERE journal.fence <= excluded.fence
 RETURNING result, intents
 """
+_KNOWN = "SELECT result FROM journal WHERE turn_id = $1 AND step = $2"
 # The step of a call that is simply made again has no intent in the journal before its result ($5) is.
 _RESULT = """
 WITH mine AS (
     UPDATE turns SET idle_claims = 0 WHERE id = $1 AND fence = $3 AND status = 'running' AND lease_until > now() RETURNING id
 )
 INSERT INTO journal (turn_id, step, fence, intent, result, result_at) SELECT id, $2, $3, $5, $4, now() FROM mine
-ON CONFLICT (turn_id, step) DO UPDATE SET result = excluded.result, result_at = excluded.result_at
-    WHERE journal.fence = excluded.fence
+ON CONFLICT (turn_id, step) DO UPDATE SET fence = excluded.fence, result = excluded.result, result_at = excluded.result_at
+    WHERE journal.fence <= excluded.fence
 RETURNING true
 """
 _ENTER = """
@@ -677,6 +678,13 @@ class PostgresJournal:
         result: dict[str, Any] | None = row["result"]
         if once and result is None and row["intents"] > 1:
             raise AlreadyBegun(step)
+        return result
+
+    async def known(self, claim: Claim, step: str) -> dict[str, Any] | None:
+        if claim.attempts == 1:
+            return None
+        async with self._database.connection(claim.who.tenant) as connection:
+            result: dict[str, Any] | None = await connection.fetchval(_KNOWN, UUID(claim.turn_id), step)
         return result
 
     async def result(self, claim: Claim, step: str, result: dict[str, Any], spend: LedgerEntry | None = None) -> None:
