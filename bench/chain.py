@@ -4,7 +4,8 @@
     python -m bench.chain worker    take the job, commit as often as a turn does, show progress, end
     python -m bench.chain owner     answer questions from a row; follow ended turns with a commit
 
-No validation, no principals, no spans, no retries: what is left is what the transport and the disk cost.
+No validation, no principals, no spans, no retries: what is left is what the transport and the disk cost. It is the fixed
+yardstick: it keeps the hops and commits that a turn had when it was first measured, also where a turn has fewer by now.
 """
 
 from __future__ import annotations

@@ -118,43 +118,6 @@ def _row(row: RecallFigures, found: Measured, megabytes: float) -> str:
     )
 
 
-async def table(sizes: Sequence[int], questions: int, indexes: Sequence[str] = BOTH) -> list[str]:
-    """The lines of recall over so many items, on servers of their own."""
-    lines = [
-        "| recall over items | index | p50 ms | p95 ms, the embedding included (aim 20 at 100,000, 35 at 1,000,000) "
-        "| vectors alone, p50 | p95 | words alone, p95 | recall@10 against exact search inside the filter (at least 0.98) "
-        "| filled in, s | its server's memory, MB |",
-        "|---|---|---|---|---|---|---|---|---|---|",
-    ]
-    for size in sizes:
-        say(f"recall: {size:,} items")
-        async with AsyncExitStack() as used:
-            postgres = await used.enter_async_context(started(PostgresServer))
-            settings = await used.enter_async_context(postgres.fresh_schema("memory"))
-            session = await used.enter_async_context(postgres.session(settings, "memory"))
-            patient = settings.model_copy(update={"command_timeout": 600.0})
-            database = await used.enter_async_context(Database.open(patient, "memory", plan_anew=True))
-            others: dict[str, VectorIndex] = {}
-            servers: dict[str, PostgresServer | WeaviateServer] = {"pgvector": postgres}
-            if "Weaviate" in indexes:
-                servers["Weaviate"] = weaviate = await used.enter_async_context(started(WeaviateServer))
-                opened = WeaviateIndex.open(weaviate.settings, database, MODEL, DIMENSION)
-                others["Weaviate"] = await used.enter_async_context(opened)
-            model = await used.enter_async_context(LocalEmbedder.open(MemorySettings().threads))
-            found = await measure(database, session, others, model, size, questions=questions)
-            memory = {name: megabytes_of(server.pid) for name, server in servers.items()}
-        lines += [_row(one, found, memory[one.index]) for one in found.figures]
-    return lines
-
-
-def _row(row: RecallFigures, found: Measured, megabytes: float) -> str:
-    return (
-        f"| {row.items:,} | {row.index} | {row.p50_ms:.1f} | {row.p95_ms:.1f} "
-        f"| {row.vector_p50_ms:.1f} | {row.vector_p95_ms:.1f} | {found.text_p95_ms:.1f} "
-        f"| {row.recall_at_10:.3f} | {found.fill_s[row.index]:.0f} | {megabytes:.0f} |"
-    )
-
-
 async def measure(
     database: Database,
     session: asyncpg.Connection,

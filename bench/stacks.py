@@ -1,4 +1,4 @@
-"""Stacks and servers to measure: in folders of their own, without a model of anybody's or a limit of requests in the way."""
+"""Stacks and servers to measure: each in a folder of its own, with no model of anybody's and no limit of requests."""
 
 from __future__ import annotations
 

@@ -515,16 +515,26 @@ def intend(at: Transaction, id: UUID, step: str, fence: int, intent: Row) -> Row
     return at.update("journal", (id, step), fence=fence, intents=found["intents"] + (found["result"] is None))
 
 
-@statement(turns._RESULT, "728790")
-def result(at: Transaction, id: UUID, step: str, fence: int, given: Row) -> Row | None:
+@statement(turns._KNOWN)
+def read_result(at: Transaction, id: UUID, step: str) -> Row | None:
+    return at.get("journal", id, step)
+
+
+@statement(turns._RESULT, "2e4368")
+def result(at: Transaction, id: UUID, step: str, fence: int, given: Row, intent: Row) -> Row | None:
     turn = at.get("turns", id)
     if turn is None or not _is_mine(turn, fence, at.now):
         return None
     at.update("turns", (id,), idle_claims=0)
+    at.lock("journal", id, step)
     found = at.get("journal", id, step)
-    if found is None or found["fence"] != fence:
+    if found is None:
+        row = {"turn_id": id, "step": step, "fence": fence, "intent": intent, "intents": 1, "result": given}
+        at.insert("journal", (id, step), {**row, "tenant": turn["tenant"]})
+    elif found["fence"] > fence:
         return None
-    at.update("journal", (id, step), result=given)
+    else:
+        at.update("journal", (id, step), fence=fence, result=given)
     return {"true": True}
 
 

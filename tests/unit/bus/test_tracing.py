@@ -47,6 +47,20 @@ def test_a_trace_that_its_caller_does_not_sample_is_remembered_and_told_on_as_su
     assert [span.name for span in remembered(tracing)] == ["serve"]
 
 
+def test_a_span_that_stays_in_the_process_is_remembered_as_one_that_is_exported() -> None:
+    away = QUIET.model_copy(update={"exporter_otlp_endpoint": "http://127.0.0.1:9"})
+    seen = []
+    for tracing in (Tracing("memory", QUIET), Tracing("memory", away)):
+        with tracing.span("serve", parent=f"{PARENT}01", rpc__method="m", many=["a", "b"], long="x" * 10_000) as span:
+            span.set_attribute("n", 1)
+            with tracing.span("inside"):
+                span.update_name("served")
+        inside, outer = sorted(remembered(tracing), key=lambda one: one.name)
+        assert (inside.parent_id, outer.start_ns <= inside.start_ns <= inside.end_ns <= outer.end_ns) == (outer.span_id, True)
+        seen.append((outer.name, outer.parent_id, outer.attributes, outer.error, inside.name, inside.attributes))
+    assert seen[0] == seen[1]
+
+
 def test_work_deep_inside_finds_the_tracing_at_hand() -> None:
     tracing = Tracing("memory", QUIET)
     with tracing.span("serve", parent=f"{PARENT}01"), inner_span("search", db__system__name="postgresql"):

@@ -54,6 +54,9 @@ class FakeJournal:
         self.intents.append(step)
         return self.results.get(step)
 
+    async def known(self, claim: Claim, step: str) -> dict[str, Any] | None:
+        return self.results.get(step)
+
     async def result(self, claim: Claim, step: str, result: dict[str, Any], spend: Any = None) -> None:
         self.results[step] = result
 

@@ -194,6 +194,9 @@ class BlankJournal:
     async def intend(self, claim: Claim, step: str, intent: dict[str, Any], *, once: bool = False) -> dict[str, Any] | None:
         return None
 
+    async def known(self, claim: Claim, step: str) -> dict[str, Any] | None:
+        return None
+
     async def result(self, claim: Claim, step: str, result: dict[str, Any], spend: LedgerEntry | None = None) -> None:
         if spend is not None:
             await self._spent(claim, spend)

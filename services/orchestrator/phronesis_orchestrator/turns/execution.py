@@ -205,14 +205,14 @@ class Steps:
     async def made(
         self, name: str, model: type[Value], call: Callable[[], Awaitable[Answer[Value]]], *, label: str | None = None
     ) -> Answer[Value]:
-        """Make a model call, or read what it gave.
+        """Make a model call, or read what it gave. It is not written down ahead: one whose answer was lost is made again.
 
         Args:
             name: of the step, unique in the turn.
             label: what the measures call it, where names are too many for that.
         """
         with measure(self._tracing, STEP, f"step {name}", label or name) as outcome:
-            known = await await_store(self._journal.intend(self._claim, name, {"call": name}))
+            known = await await_store(self._journal.known(self._claim, name))
             if known is None:
                 began = perf_counter()
                 try:

@@ -132,10 +132,14 @@ class Journal(Protocol):
             AlreadyBegun: with `once`, an earlier attempt began it and wrote no result down.
         """
 
+    async def known(self, claim: Claim, step: str) -> dict[str, Any] | None:
+        """The result of `step` where an earlier attempt made it. Nothing is written down."""
+
     async def result(self, claim: Claim, step: str, result: dict[str, Any], spend: LedgerEntry | None = None) -> None:
         """Write down what `step` gave and, in the same transaction, what its model call used. Raises `LostClaim`.
 
-        Where the claim is lost, what was used is entered all the same.
+        A call that is simply made again need not have been intended before. Where the claim is lost, what was used is entered
+        all the same.
         """
 
     async def keep_record(self, claim: Claim, record: StoredRecord, profile: AgentProfile | None) -> None:

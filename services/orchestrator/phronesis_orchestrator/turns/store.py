@@ -666,12 +666,16 @@ ON CONFLICT (turn_id, step) DO UPDATE SET fence = excluded.fence, intents = jour
     WHERE journal.fence <= excluded.fence
 RETURNING result, intents
 """
+_KNOWN = "SELECT result FROM journal WHERE turn_id = $1 AND step = $2"
+# The step of a call that is simply made again has no intent in the journal before its result ($5) is.
 _RESULT = """
 WITH mine AS (
     UPDATE turns SET idle_claims = 0 WHERE id = $1 AND fence = $3 AND status = 'running' AND lease_until > now() RETURNING id
 )
-UPDATE journal SET result = $4, result_at = now() FROM mine
-WHERE journal.turn_id = mine.id AND journal.step = $2 AND journal.fence = $3 RETURNING true
+INSERT INTO journal (turn_id, step, fence, intent, result, result_at) SELECT id, $2, $3, $5, $4, now() FROM mine
+ON CONFLICT (turn_id, step) DO UPDATE SET fence = excluded.fence, result = excluded.result, result_at = excluded.result_at
+    WHERE journal.fence <= excluded.fence
+RETURNING true
 """
 _ENTER = """
 INSERT INTO ledger (tenant, user_id, agent, turn_id, step, purpose, model, outcome, attempts, input_tokens, output_tokens,
@@ -700,9 +704,16 @@ class PostgresJournal:
             raise AlreadyBegun(step)
         return result
 
+    async def known(self, claim: Claim, step: str) -> dict[str, Any] | None:
+        if claim.attempts == 1:
+            return None
+        async with self._database.connection(claim.who.tenant) as connection:
+            result: dict[str, Any] | None = await connection.fetchval(_KNOWN, UUID(claim.turn_id), step)
+        return result
+
     async def result(self, claim: Claim, step: str, result: dict[str, Any], spend: LedgerEntry | None = None) -> None:
         async with self._database.transaction(claim.who.tenant) as connection:
-            mine = await connection.fetchval(_RESULT, UUID(claim.turn_id), step, claim.fence, result)
+            mine = await connection.fetchval(_RESULT, UUID(claim.turn_id), step, claim.fence, result, {"call": step})
             if spend is not None:  # also where the claim is lost: the money is gone
                 await enter_spend(connection, claim, spend)
         if not mine:
