@@ -10,6 +10,7 @@ import hashlib
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar, cast
 from uuid import UUID
@@ -108,7 +109,7 @@ def place(at: Transaction, id: UUID, tenant: str, user: str) -> Row | None:
     return {"sequence": changed["next_turn"] - 1, "agent": changed["agent"]}
 
 
-@statement(turns._INSERT, "cf594f")
+@statement(turns._INSERT, "a67302")
 def insert_turn(
     at: Transaction,
     id: UUID,
@@ -150,8 +151,9 @@ def insert_turn(
 
 
 def _somebody_waits(at: Transaction, *, tasks: bool = False) -> bool:
-    """Whether a turn may be claimed that waits for a worker, or has lost its own; background tasks among them or not."""
-    return any(_is_free(row, at.now) for row in at.rows("turns") if tasks or not row["background"])
+    """Whether a turn of anybody may be claimed that waits for a worker, or has lost its own; background tasks too, or not."""
+    rows = replace(at, reach="*").rows("turns")
+    return any(_is_free(row, at.now) for row in rows if tasks or not row["background"])
 
 
 # Claiming.
@@ -202,7 +204,7 @@ def look_for_claims(
     return people + [found for found in shared if found[0]][:tasks]
 
 
-@statement(turns._ANYTHING_WAITS, "ec3ef9")
+@statement(turns._ANYTHING_WAITS, "b777cd")
 def look_whether_anything_waits(at: Transaction) -> Row:
     return {"exists": _somebody_waits(at, tasks=True)}
 

@@ -304,6 +304,7 @@ ROWS: dict[str, dict[str, str]] = {
         "0019-shares": _OUTBOX,
         "0020-audit": _OUTBOX,
         "0021-feedback": "UPDATE turns SET helpful = false, remark = 'Too long', rated_at = now();",
+        "0022-waiting": _OUTBOX,
     },
 }
 """By service and migration, in their order."""

@@ -66,9 +66,10 @@ WHERE id = $1 AND tenant = $2 AND user_id = $3 AND deleted_at IS NULL
 RETURNING next_turn - 1 AS sequence, agent
 """
 # Whether anything waits for a worker: a turn that may be claimed, or one whose worker is gone.
-_WAITS = """EXISTS (SELECT FROM turns WHERE status = 'queued' AND (lease_until IS NULL OR lease_until < now()) {only})
-    OR EXISTS (SELECT FROM turns WHERE status = 'running' AND lease_until < now() {only})"""
-_ANYTHING_WAITS = f"SELECT {_WAITS.format(only='')}"
+_ANYTHING_WAITS = """
+SELECT EXISTS (SELECT FROM turns WHERE status = 'queued' AND (lease_until IS NULL OR lease_until < now()))
+    OR EXISTS (SELECT FROM turns WHERE status = 'running' AND lease_until < now())
+"""
 _LOOK = """
 SELECT (SELECT count(*) FROM turns WHERE tenant = $2 AND status IN ('queued', 'running', 'waiting')) AS open,
        found.status, found.conversation_id, found.fingerprint, found.erased
@@ -77,17 +78,17 @@ FROM (SELECT $1::uuid AS id) AS asked LEFT JOIN turns AS found USING (id)
 # A worker ($16) that offers a free slot has the turn at once, where it is the first open one of its conversation and no
 # person's turn waits for a slot: then no other has a better right to it. The conversation's row is locked by now, and this
 # sees what was committed before that.
-_INSERT = f"""
+_INSERT = """
 INSERT INTO turns (id, tenant, user_id, conversation_id, sequence, agent, status, request, fingerprint, principal, key_id,
                    expires_at, traceparent, correlation_id, retry_of, background, worker, lease_until, fence, attempts,
                    idle_claims)
 SELECT $1, $2, $3, $4, $5, $6, CASE WHEN mine THEN 'running' ELSE 'queued' END, $7, $8, $9, $10,
        now() + make_interval(secs => $11), $12, $13, $14, $15, CASE WHEN mine THEN $16::text END,
        CASE WHEN mine THEN now() + make_interval(secs => $17) END, mine::int, mine::int, mine::int
-FROM (SELECT $16::text IS NOT NULL AND NOT ({_WAITS.format(only="AND NOT background")}) AND NOT EXISTS (
+FROM (SELECT $16::text IS NOT NULL AND NOT a_turn_waits() AND NOT EXISTS (
     SELECT FROM turns WHERE conversation_id = $4 AND sequence < $5 AND status IN ('queued', 'running'))) AS offered (mine)
 RETURNING status, created_at, EXISTS (SELECT FROM revoked_keys WHERE revoked_keys.key_id = $10) AS key_revoked
-"""  # noqa: S608
+"""
 # What a claim reads does not grow with what waits: it steps from tenant to tenant and from user to user over an index, and
 # takes from each only the first turns that are free, are the first open ones of their conversations and wait for no service
 # that is away. Beyond the users looked at, a tenant's oldest turns are candidates too, so that each comes to its turn.
@@ -273,8 +274,7 @@ class PostgresTurns:
             offer: a free slot, which the turn has in the same commit where no other has a better right to it.
         """
         try:
-            # Who has the better right is seen in the turns of all tenants.
-            async with self._database.transaction(turn.who.tenant if offer is None else EVERY_TENANT) as connection:
+            async with self._database.transaction(turn.who.tenant) as connection:
                 return await accept_turn(connection, turn, open_turns, offer)
         except asyncpg.UniqueViolationError:
             # The same turn was accepted at the same moment elsewhere; now it is there to be found.
