@@ -119,9 +119,8 @@ class PriorityThreads:
     async def open(cls, threads: int = 1) -> AsyncIterator[PriorityThreads]:
         """The lanes for the length of a block; what still waits at its end fails."""
         lanes = cls(threads)
-        tasks = [
-            asyncio.create_task(lanes._run(spared=number == 0 < threads - 1), name="embedder") for number in range(threads)
-        ]
+        spared = [threads > 1, *([False] * (threads - 1))]
+        tasks = [asyncio.create_task(lanes._run(spared=one), name="embedder") for one in spared]
         try:
             yield lanes
         finally:
@@ -162,10 +161,13 @@ class PriorityThreads:
             texts = [text for job in jobs for text in job.texts]
             try:
                 made = iter(await loop.run_in_executor(self._threads, jobs[0].work, texts))
-            except Exception as error:
+            except BaseException as error:
+                stops = not isinstance(error, Exception)
                 for job in jobs:
                     if not job.result.done():
-                        job.result.set_exception(error)
+                        job.result.set_exception(Unavailable("the embedder stops", retry_after=1) if stops else error)
+                if stops:
+                    raise
             else:
                 for job in jobs:
                     of_job = list(islice(made, len(job.texts)))

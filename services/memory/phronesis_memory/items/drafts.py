@@ -54,10 +54,10 @@ class Drafter:
         fresh = [d for d in drafts if d.vector is None and known.get((d.external_id or "", d.part)) != d.digest]
         if not fresh:
             return list(drafts)
-        vectors = await self.vectors(fresh)
+        worded, vectors = await asyncio.gather(with_words(fresh), self.vectors(fresh))
         done = {
             id(draft): replace(counted, vector=whole, passages=close)
-            for draft, counted, (whole, close) in zip(fresh, await with_words(fresh), vectors, strict=True)
+            for draft, counted, (whole, close) in zip(fresh, worded, vectors, strict=True)
         }
         return [done.get(id(draft), draft) for draft in drafts]
 
