@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -175,7 +176,7 @@ class TurnRecord:
             questions=tuple(self.questions),
             notes=self.notes,
             past=self.past,
-            profile=message_digest(agent) if agent else "",
+            profile=_profile_digest(agent) if agent else "",
             version=agent.version if agent else "",
             release=agent.release if agent else "",
             arms=agent.arms if agent else {},
@@ -213,6 +214,21 @@ def message_digest(message: Message) -> str:
         message = MediaRef(media_id=message.media_id)  # as it was asked before texts were read in pieces
     # A question is the same though the turn has read more by then, and so is an answer from before there were labels.
     return json_digest(without_labels(message.model_dump(mode="json")))
+
+
+_PROFILES = 300
+"""Digests of profiles that are kept."""
+_digests: OrderedDict[int, tuple[AgentProfile, str]] = OrderedDict()
+
+
+def _profile_digest(profile: AgentProfile) -> str:
+    """The digest of a profile, which turns share for as long as it is cached: it holds every prompt of its agent."""
+    kept = _digests.get(id(profile))
+    if kept is None:
+        kept = _digests[id(profile)] = (profile, message_digest(profile))  # its own object, so that the id stays its own
+        if len(_digests) > _PROFILES:
+            _digests.popitem(last=False)
+    return kept[1]
 
 
 def json_digest(value: Any) -> str:
