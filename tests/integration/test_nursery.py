@@ -14,10 +14,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from phronesis_local.layout import DataDir, marked_processes, part_environment
+from phronesis_local.layout import DataDir, marked_processes, part_environment, read_record
 from phronesis_local.nursery import NURSERY, Nursery
 from phronesis_local.processes import Child, ChildFailed, Program, is_running
 from tests.support.bus import eventually
+from tests.support.stack import RunningStack, running
 
 pytestmark = [pytest.mark.verify, pytest.mark.skipif(sys.platform != "linux", reason="forks on Linux alone")]
 
@@ -35,6 +36,8 @@ print(json.dumps({
     "shared": "phronesis_bus" in sys.modules,
 }))
 """
+_SMALL = ("nats", "media")
+"""A stack with one service, which needs no store."""
 _STAYS = "import time\nprint('stays', flush=True)\ntime.sleep(600)\n"
 _ENDS = "raise SystemExit(3)\n"
 _FAILS = "raise ValueError('so it is')\n"
@@ -58,7 +61,7 @@ class Place:
         file.write_text(text)
         return file
 
-    async def child(self, name: str, text: str, **environment: str) -> Child:
+    async def child(self, name: str, text: str, *arguments: str, **environment: str) -> Child:
         """A started process that runs `text`."""
         self.module(name, text)
         given = part_environment(self.data, name, self.path | environment)
@@ -66,14 +69,16 @@ class Place:
         async def ready() -> bool:
             return "stays" in self.data.log(name).read_text()
 
-        child = Child(Program(name, [sys.executable, "-m", name], self.data.log(name), given, ready), self.nursery.fork)
+        child = Child(
+            Program(name, [sys.executable, "-m", name, *arguments], self.data.log(name), given, ready), self.nursery.fork
+        )
         self.children.append(child)
         await child.start()
         return child
 
-    async def told(self, name: str, **environment: str) -> dict[str, object]:
+    async def told(self, name: str, *arguments: str, **environment: str) -> dict[str, object]:
         """What a process tells of itself."""
-        child = await self.child(name, _TELLS, **environment)
+        child = await self.child(name, _TELLS, *arguments, **environment)
         await child.wait_end()
         told: dict[str, object] = json.loads(self.data.log(name).read_text())
         return told
@@ -98,12 +103,12 @@ async def opened(folder: Path) -> AsyncIterator[Place]:
 
 async def test_a_forked_process_is_what_an_executed_one_would_be(tmp_path: Path) -> None:
     async with opened(tmp_path) as place:
-        told = await place.told("first", MINE="1")
+        told = await place.told("first", "--to", "it", MINE="1")
         other = await place.told("second")
         file = place.module("first", _TELLS)
     assert told | {"random": 0} == {
         "name": "__main__",
-        "argv": [str(file)],
+        "argv": [str(file), "--to", "it"],
         "environment": part_environment(place.data, "first", place.path | {"MINE": "1"}),
         "leads": True,
         "signals": [signal.SIG_DFL, signal.SIG_DFL],
@@ -228,3 +233,44 @@ async def test_a_process_whose_start_was_given_up_does_not_stay(tmp_path: Path) 
         await asyncio.wait({starting})
         await place.told("next")  # orders are carried out in their order
         await eventually(lambda: [name for name, _ in marked_processes(place.data)] == [NURSERY])
+
+
+async def test_a_killed_service_of_a_stack_is_forked_again_and_answers(tmp_path: Path) -> None:
+    async with running(tmp_path, _SMALL) as stack:
+        before = stack.process("media")
+        nursery = _nursery(stack)
+        assert before.ppid() == nursery.pid
+        before.kill()
+        await stack.until(lambda now: now.parts["media"].state == "up" and now.parts["media"].restarts == 1)
+        assert stack.process("media").ppid() == nursery.pid
+
+
+async def test_services_of_a_stack_outlive_their_nursery_and_the_next_one_is_forked_by_a_new_one(tmp_path: Path) -> None:
+    async with running(tmp_path, _SMALL) as stack:
+        before, nursery = stack.process("media"), _nursery(stack)
+        nursery.kill()
+        await stack.until(lambda now: now.parts["media"].state == "up")
+        assert (stack.process("media"), stack.part("media").restarts) == (before, 0)
+        before.kill()
+        await stack.until(lambda now: now.parts["media"].state == "up" and now.parts["media"].restarts == 1)
+        assert (stack.process("media").ppid() == _nursery(stack).pid, _nursery(stack) == nursery) == (True, False)
+
+
+async def test_a_start_ends_the_forked_services_of_a_killed_supervisor(tmp_path: Path) -> None:
+    async with running(tmp_path, _SMALL) as stack:
+        assert stack.supervisor is not None
+        before, nursery = stack.process("media"), _nursery(stack)
+        stack.supervisor.kill()
+        await eventually(lambda: not is_running(nursery))
+        assert is_running(before)
+        await stack.start()
+        assert (is_running(before), stack.process("media").ppid()) == (False, _nursery(stack).pid)
+    assert stack.left() == []
+
+
+def _nursery(stack: RunningStack) -> psutil.Process:
+    """The nursery of a stack that runs."""
+    record = read_record(stack.data)
+    process = record.nursery.process() if record and record.nursery else None
+    assert process is not None
+    return process

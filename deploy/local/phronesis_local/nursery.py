@@ -37,7 +37,6 @@ _SHARED = (
     "phronesis_contracts.orchestrator",
     "phronesis_contracts.twin",
     "phronesis_postgres",
-    "phronesis_tokens",
     "asyncpg",
     "httpx",
     "yaml",
@@ -58,7 +57,8 @@ class Order(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     id: str
-    module: str
+    command: tuple[str, ...]
+    """A module, and its arguments."""
     environment: dict[str, str]
 
 
@@ -145,10 +145,10 @@ class Nursery:
         Returns:
             The process; `None` where it has to be executed: the program is another's, or there is no nursery.
         """
-        module = _module_of(program)
-        if module is None or not self._usable:
+        python, *command = program.command
+        if not self._usable or python != sys.executable or command[:1] != ["-m"] or program.folder is not None:
             return None
-        order = Order(id=uuid4().hex, module=module, environment=dict(program.environment))
+        order = Order(id=uuid4().hex, command=tuple(command[1:]), environment=dict(program.environment))
         answer = self._waiting[order.id] = asyncio.get_running_loop().create_future()
         pid: int | None = None
         try:
@@ -213,11 +213,6 @@ class Nursery:
                 _kill(answer.pid)
 
 
-def _module_of(program: Program) -> str | None:
-    python, *rest = program.command
-    return rest[1] if python == sys.executable and rest[:1] == ["-m"] and len(rest) == 2 and program.folder is None else None
-
-
 def _kill(pid: int | None) -> None:
     with suppress(psutil.NoSuchProcess):
         if pid is not None:
@@ -242,13 +237,14 @@ class _Block:
     def holds(self, environment: Mapping[str, str]) -> bool:
         return len(_packed(environment)) < self._sizes[1]
 
-    def write(self, module: str, environment: Mapping[str, str]) -> None:
-        """Show these. Nothing may point into the old environment any more."""
-        arguments = Path("/proc/self/cmdline").read_bytes().replace(_MODULE.encode(), module.encode())
+    def write(self, order: Order) -> None:
+        """Show what an executed process would show. Nothing may point into the old environment any more."""
+        command = "\0".join(order.command).encode()
+        arguments = Path("/proc/self/cmdline").read_bytes().replace(_MODULE.encode(), command)
         with Path("/proc/self/mem").open("r+b", buffering=0) as memory:
             memory.seek(self._environment)
-            memory.write(_packed(environment).ljust(self._sizes[1], b"\0"))
-            if len(arguments) <= self._sizes[0]:
+            memory.write(_packed(order.environment).ljust(self._sizes[1], b"\0"))
+            if len(arguments) <= self._sizes[0]:  # a service's; the longer one of migrations keeps the nursery's
                 memory.seek(self._arguments)
                 memory.write(arguments.ljust(self._sizes[0], b"\0"))
 
@@ -291,6 +287,7 @@ def _serve() -> str:
     """Take orders until the supervisor is gone. Returns only in a process that was forked: the module that it is to run."""
     for name in _SHARED:
         importlib.import_module(name)
+    importlib.import_module("phronesis_tokens").load()  # 35 MB in each service that counts
     # A copy, which goes when this process is executed anew; stdin stays.
     channel = socket.socket(fileno=os.dup(0))
     block = _Block()
@@ -322,7 +319,7 @@ def _serve() -> str:
             _become(order, block, files[0])
             _say(channel, Answer(order=order.id, pid=os.getpid()))
             channel.close()
-            return order.module
+            return order.command[0]
         os.close(files[0])
 
 
@@ -341,7 +338,8 @@ def _become(order: Order, block: _Block, log: int) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.environ.clear()  # noqa: TID251
     os.environ.update(order.environment)  # noqa: TID251
-    block.write(order.module, order.environment)
+    block.write(order)
+    sys.argv[1:] = order.command[1:]
     nothing = os.open(os.devnull, os.O_RDONLY)
     for number, file in enumerate((nothing, log, log)):
         os.dup2(file, number)

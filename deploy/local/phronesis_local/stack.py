@@ -222,7 +222,7 @@ class Stack:
         self._migrated.set()
 
     async def _bring_schemas(self, services: Sequence[str]) -> None:
-        child = Child(self._parts.migration(services))
+        child = Child(self._parts.migration(services), self._nursery.fork)
         try:
             await child.start()
             await child.wait_end()
