@@ -208,6 +208,19 @@ async def test_what_has_changed_on_the_disk_is_imported_anew_and_ends_are_still_
         assert first.exit_code == -signal.SIGKILL
 
 
+async def test_more_orders_than_a_socket_holds_are_all_carried_out(tmp_path: Path) -> None:
+    async with opened(tmp_path) as place:
+        large = {"LARGE": "x" * 16_000}
+        children = await asyncio.gather(*(place.child(f"stays{number}", _STAYS, **large) for number in range(30)))
+        assert {place.parent(child) for child in children} == {place.nursery.pid}
+
+
+async def test_what_does_not_fit_into_the_room_for_an_environment_is_executed(tmp_path: Path) -> None:
+    async with opened(tmp_path) as place:
+        child = await place.child("stays", _STAYS, **{f"LARGE{number}": "x" * 60_000 for number in range(2)})
+        assert place.parent(child) == os.getpid()
+
+
 async def test_another_python_is_executed(tmp_path: Path) -> None:
     async with opened(tmp_path) as place:
         program = Program("other", ["sleep", "600"], place.data.log("other"), dict(os.environ), asyncio.Event().wait)

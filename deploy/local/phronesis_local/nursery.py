@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import importlib
+import logging
 import os
 import runpy
 import select
@@ -48,7 +49,10 @@ _LARGEST = 1024 * 1024
 """Bytes of an order at most; the system's own limit is lower."""
 _PATIENCE = 30.0
 """Seconds that the nursery may take to import and to fork, before a service is executed instead."""
+_FULL = 0.05
 _TOLD_WITHIN = 1.0
+
+log = logging.getLogger(__name__)
 
 
 class Order(BaseModel):
@@ -153,9 +157,8 @@ class Nursery:
         pid: int | None = None
         try:
             self.start()
-            assert self._socket is not None
-            socket.send_fds(self._socket, [order.model_dump_json().encode()], [log.fileno()])
             async with asyncio.timeout(_PATIENCE):
+                await self._send(order, log)
                 pid = await answer
             return Forked(psutil.Process(pid), self) if pid is not None else None
         except (OSError, psutil.NoSuchProcess):
@@ -164,6 +167,14 @@ class Nursery:
             del self._waiting[order.id]
             if pid is None and answer.done() and not answer.cancelled():
                 _kill(answer.result())  # it was told while nobody waited any more
+
+    async def _send(self, order: Order, log: BinaryIO) -> None:
+        while self._socket is not None:
+            try:
+                socket.send_fds(self._socket, [order.model_dump_json().encode()], [log.fileno()])
+                return
+            except BlockingIOError:  # many orders wait for a nursery that still imports
+                await asyncio.sleep(_FULL)
 
     def code(self, pid: int) -> int | None:
         """What a process that has ended did end with; `None` where nobody can tell."""
@@ -197,7 +208,9 @@ class Nursery:
             except ConnectionError:
                 message = b""
             if not message:
-                self._usable = self._proved  # one that never forked anything would not do better the next time
+                if not self._proved:  # the next one would do no better
+                    self._usable = False
+                    log.warning("services are executed, and not forked: the nursery ended at once; its log says why")
                 self.close()
                 return
             answer = Answer.model_validate_json(message)
@@ -206,6 +219,8 @@ class Nursery:
                     self._codes[answer.pid] = answer.code
                 continue
             self._proved = True
+            if answer.pid is not None:
+                self._codes.pop(answer.pid, None)  # of an earlier process with this number, after which nobody asked
             waiting = self._waiting.get(answer.order)
             if waiting is not None and not waiting.done():
                 waiting.set_result(answer.pid)
@@ -280,7 +295,8 @@ def _reap(channel: socket.socket) -> None:
 
 
 def _say(channel: socket.socket, answer: Answer) -> None:
-    channel.send(answer.model_dump_json().encode())
+    with suppress(ConnectionError):  # the supervisor is gone, which the next look at the socket tells
+        channel.send(answer.model_dump_json().encode())
 
 
 def _serve() -> str:
