@@ -23,7 +23,7 @@ from tests.support.stack import RunningStack, running
 pytestmark = [pytest.mark.verify, pytest.mark.skipif(sys.platform != "linux", reason="forks on Linux alone")]
 
 _TELLS = """
-import json, os, random, signal, sys, threading
+import gc, json, os, random, signal, sys, threading
 print(json.dumps({
     "name": __name__,
     "argv": sys.argv,
@@ -32,6 +32,7 @@ print(json.dumps({
     "signals": [signal.getsignal(n) for n in (signal.SIGCHLD, signal.SIGTERM)],
     "stdin": sys.stdin.read(),
     "threads": threading.active_count(),
+    "collects": gc.isenabled(),
     "random": random.random(),
     "shared": "phronesis_bus" in sys.modules,
 }))
@@ -114,6 +115,7 @@ async def test_a_forked_process_is_what_an_executed_one_would_be(tmp_path: Path)
         "signals": [signal.SIG_DFL, signal.SIG_DFL],
         "stdin": "",
         "threads": 1,
+        "collects": True,
         "random": 0,
         "shared": True,
     }

@@ -154,10 +154,10 @@ class Stack:
             ChildFailed: a part failed again and again.
         """
         began = time.monotonic()
+        if self._services:
+            self._nursery.start()  # first, since it imports for a second
         self._data.restart.unlink(missing_ok=True)  # what an earlier supervisor was asked
         write_atomically(self._data.operator, json.dumps(await asyncio.to_thread(self._parts.of_operator)))
-        if self._services:
-            self._nursery.start()
         for name in self._wanted:
             if name in EVERY_SERVER and name not in self._parts.outside:
                 self._supervisor.keep(self._parts.server(name), port=self._parts.port(name))
