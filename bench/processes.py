@@ -13,12 +13,16 @@ def megabytes(stack: ChaosStack) -> dict[str, float]:
     """Memory of each part in megabytes: its own pages, and its share of those that it has in common with others (PSS)."""
     found = layout.read_record(stack.data)
     assert found is not None
-    parts = {"supervisor": found.supervisor} | {name: part.process for name, part in found.parts.items()}
+    parts = {"supervisor": found.supervisor, "nursery": found.nursery} | {
+        name: part.process for name, part in found.parts.items()
+    }
     sizes = {}
     for name, identity in parts.items():
         process = identity.process() if identity else None
         if process is not None:
-            sizes[name] = process.memory_full_info().pss / 1e6 if name == "supervisor" else megabytes_of(process.pid)
+            sizes[name] = (
+                process.memory_full_info().pss / 1e6 if name in ("supervisor", "nursery") else megabytes_of(process.pid)
+            )
     return sizes
 
 

@@ -151,7 +151,7 @@ class Ours:
     def megabytes(self) -> tuple[float, float]:
         """Of the services that it takes to store and to search, and of their servers."""
         sizes = megabytes(self._stack)
-        return sum(sizes[name] for name in ("gateway", "memory")), sum(sizes[name] for name in ("nats", "postgres"))
+        return sum(sizes[name] for name in ("gateway", "memory", "nursery")), sum(sizes[name] for name in ("nats", "postgres"))
 
 
 class Theirs:

@@ -171,6 +171,8 @@ class StackRecord(BaseModel):
 
     state: Literal["starting", "ready", "stopping"]
     supervisor: ProcessId
+    nursery: ProcessId | None = None
+    """The process that forks the services, where there is one."""
     started_at: float
     """Seconds since the epoch."""
     ready_seconds: float | None = None

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO, Protocol
 
 import psutil
 
@@ -163,14 +164,56 @@ def _moved_bytes(process: psutil.Process | None) -> int:
     return moved.read_bytes + moved.write_bytes if moved is not None else 0
 
 
+class Started(Protocol):
+    """A process that was started."""
+
+    pid: int
+
+    def end(self) -> int | None:
+        """Kill it with all that stayed in its process group. What it ended with; `None` where nobody can tell."""
+
+
+class Executed:
+    """A process of our own."""
+
+    def __init__(self, program: Program, log: BinaryIO) -> None:
+        self._process = subprocess.Popen(
+            program.command,
+            env=dict(program.environment),
+            cwd=program.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        self.pid = self._process.pid
+
+    def end(self) -> int:
+        """Kill it with its process group. What it ended with."""
+        # Until it is waited for, its number cannot be given to another process or group.
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+        return self._process.wait()
+
+
+Fork = Callable[[Program, BinaryIO], Awaitable[Started | None]]
+"""Forks a process for a program, with the file for its output; `None` where it has to be executed."""
+
+
+async def fork_nothing(program: Program, log: BinaryIO) -> Started | None:
+    """Every program is executed."""
+    return None
+
+
 @dataclass
 class Child:
     """A program that is run, ended and run again."""
 
     program: Program
+    fork: Fork = field(default=fork_nothing, repr=False)
     exit_code: int | None = None
-    """What it last ended with; negative for a signal."""
-    _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+    """What it last ended with; negative for a signal, `None` where nobody could tell."""
+    _process: Started | None = field(default=None, repr=False)
     _watched: psutil.Process | None = field(default=None, repr=False)
 
     @property
@@ -193,17 +236,9 @@ class Child:
             await self.program.prepare()
             rotate(self.program.log)
             with self.program.log.open("ab") as log:
-                self._process = subprocess.Popen(
-                    self.program.command,
-                    env=dict(self.program.environment),
-                    cwd=self.program.folder,
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,
-                )
+                self._process = await self.fork(self.program, log) or Executed(self.program, log)
             self._watched = psutil.Process(self._process.pid)
-        except OSError as error:
+        except (OSError, psutil.NoSuchProcess) as error:
             raise ChildFailed(f"{self.program.name} could not be started: {error}") from error
 
     @property
@@ -249,8 +284,9 @@ class Child:
 
     async def stop(self) -> None:
         """Ask it to stop; kill it, and what it started, when it does not in time."""
-        if self.pid is not None and self._process is not None:
-            self._process.send_signal(self.program.stop_signal)
+        if self._watched is not None:
+            with suppress(psutil.NoSuchProcess):
+                self._watched.send_signal(self.program.stop_signal)
             await self._ended(self.program.stop_within)
         self.kill()
 
@@ -258,10 +294,7 @@ class Child:
         """End it at once with all that stayed in its process group, and take note of its end."""
         if self._process is None:
             return
-        # Until it is waited for, its number cannot be given to another process or group.
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self.exit_code = self._process.wait()
+        self.exit_code = self._process.end()
         self._process = self._watched = None
 
     async def _ended(self, within: float) -> None:

@@ -23,12 +23,14 @@ from .layout import (
     Restart,
     StackRecord,
     marked_processes,
+    part_environment,
     read_record,
     write_atomically,
     write_record,
 )
 from .loopback import http_status
 from .nats import ASKER, DECLARER, Broker
+from .nursery import NURSERY, Nursery
 from .parts import EVERY_SERVER, GATEWAY, OWNERS, SERVICES, Parts, addresses, copies, servers, service_of
 from .processes import Child, Program, kill_processes, wait_gone
 from .settings import LocalSettings
@@ -130,7 +132,8 @@ class Stack:
         self._wanted = parts = parts or (*servers(settings), *SERVICES)
         self._services = [copy for name in parts if name in SERVICES for copy in copies(name, settings.replicas)]
         self._versions: dict[str, str] = {}
-        self._supervisor = Supervisor(data, self._changed)
+        self._nursery = Nursery(part_environment(data, NURSERY, {}), data.log(NURSERY))
+        self._supervisor = Supervisor(data, self._changed, self._nursery.fork)
         self._broker: Broker | None = None
         self._migrated = asyncio.Event()
         self._connected = asyncio.Event()
@@ -151,6 +154,8 @@ class Stack:
             ChildFailed: a part failed again and again.
         """
         began = time.monotonic()
+        if self._services:
+            self._nursery.start()  # first, since it imports for a second
         self._data.restart.unlink(missing_ok=True)  # what an earlier supervisor was asked
         write_atomically(self._data.operator, json.dumps(await asyncio.to_thread(self._parts.of_operator)))
         for name in self._wanted:
@@ -191,6 +196,7 @@ class Stack:
         gateways = [name for name in self._services if service_of(name) == GATEWAY]
         await self._supervisor.stop(*gateways)
         await self._supervisor.stop(*(name for name in self._services if name not in gateways))
+        self._nursery.close()
         await self._exit.aclose()
         await self._supervisor.stop(*EVERY_SERVER)
         await asyncio.to_thread(end_leftovers, self._data)
@@ -216,7 +222,7 @@ class Stack:
         self._migrated.set()
 
     async def _bring_schemas(self, services: Sequence[str]) -> None:
-        child = Child(self._parts.migration(services))
+        child = Child(self._parts.migration(services), self._nursery.fork)
         try:
             await child.start()
             await child.wait_end()
@@ -257,6 +263,7 @@ class Stack:
             name: part.record.model_copy(update={"version": self._versions.get(name)})
             for name, part in self._supervisor.parts.items()
         }
+        self.record.nursery = ProcessId.of(self._nursery.pid) if self._nursery.pid is not None else None
         self.record.parts = {name: PartRecord(state="outside") for name in self._parts.outside} | parts
         try:
             write_record(self._data, self.record)

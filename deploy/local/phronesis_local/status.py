@@ -44,7 +44,9 @@ def all_up(found: dict[str, Any]) -> bool:
 
 def _supervisor(record: StackRecord, process: psutil.Process | None) -> dict[str, Any]:
     state = "up" if process else "down"
-    return _row("supervisor", state, process, [process] if process else [], None, 0, None if process else "it was killed")
+    nursery = record.nursery.process() if record.nursery else None
+    family = [each for each in (process, nursery) if each is not None]
+    return _row("supervisor", state, process, family, None, 0, None if process else "it was killed")
 
 
 def _part(data: DataDir, name: str, part: PartRecord) -> dict[str, Any]:
@@ -86,10 +88,11 @@ def _row(
 
 
 def _memory(process: psutil.Process) -> int:
-    """Resident memory in bytes, without what it shares with its siblings where the system tells."""
+    """Memory in bytes: its own, and its part of what it shares, where the system tells; else what is resident."""
+    with suppress(psutil.Error, AttributeError):
+        return int(process.memory_full_info().pss)
     with suppress(psutil.Error):
-        memory = process.memory_info()
-        return int(memory.rss - getattr(memory, "shared", 0)) if process.name() == "postgres" else int(memory.rss)
+        return int(process.memory_info().rss)
     return 0
 
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from .layout import DataDir, PartRecord, ProcessId, Restart, marked_processes
 from .parts import GATEWAY, OWNERS, service_of
-from .processes import Child, ChildFailed, Program, Recovery, kill_processes, trim
+from .processes import Child, ChildFailed, Fork, Program, Recovery, fork_nothing, kill_processes, trim
 
 _FIRST_DELAY, _LONGEST_DELAY = 0.2, 10.0
 _STEADY = 30.0
@@ -30,6 +30,7 @@ _POLL = 0.1
 class SupervisedPart:
     program: Program
     port: int | None = None
+    fork: Fork = fork_nothing
     record: PartRecord = field(default_factory=lambda: PartRecord(state="waiting"))
     child: Child = field(init=False)
     came_up: asyncio.Event = field(default_factory=asyncio.Event)
@@ -38,14 +39,22 @@ class SupervisedPart:
     task: asyncio.Task[None] | None = None
 
     def __post_init__(self) -> None:
-        self.child = Child(self.program)
+        self.child = Child(self.program, self.fork)
         self.record.port = self.port
 
 
 class Supervisor:
-    def __init__(self, data: DataDir, changed: Callable[[], None]) -> None:
+    """Keeps the parts on one data directory.
+
+    Args:
+        changed: called after each change of a part's record.
+        fork: forks what need not be executed.
+    """
+
+    def __init__(self, data: DataDir, changed: Callable[[], None], fork: Fork = fork_nothing) -> None:
         self._data = data
         self._changed = changed
+        self._fork = fork
         self._stopping = asyncio.Event()
         self.parts: dict[str, SupervisedPart] = {}
 
@@ -53,7 +62,7 @@ class Supervisor:
         self, program: Program, *, port: int | None = None, after: Callable[[], Awaitable[None]] | None = None
     ) -> SupervisedPart:
         """Run `program` from now on, once what it has to wait for (`after`) is there."""
-        part = self.parts[program.name] = SupervisedPart(program, port)
+        part = self.parts[program.name] = SupervisedPart(program, port, self._fork)
         part.task = asyncio.create_task(self._keep(part, after), name=program.name)
         return part
 
