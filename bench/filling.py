@@ -21,7 +21,7 @@ _BATCH, _TELL = 2_000, 20_000
 _SHORT = 12
 """Words of an item of a small tenant."""
 
-_HNSW = "USING hnsw ((embedding::halfvec(384)) halfvec_cosine_ops) WHERE dimension = 384"
+_HNSW = "USING hnsw ((embedding::halfvec(384)) halfvec_cosine_ops) WITH (ef_construction = 200) WHERE dimension = 384"
 _INDEXES = {
     "vectors_384": f"CREATE INDEX vectors_384 ON vectors {_HNSW}",
     "texts_terms": "CREATE INDEX texts_terms ON texts USING gin (terms) WITH (fastupdate = off)",

@@ -203,6 +203,7 @@ ROWS: dict[str, dict[str, str]] = {
                 "SELECT item_id, task_id, tenant, owner, true, 'person' FROM strategies;",
             )
         ),
+        "0023-hnsw-links": _OUTBOX,
     },
     "orchestrator": {
         "0001-turns": "\n".join(

@@ -29,7 +29,7 @@ class MemorySettings(BaseSettings):
     """Seconds that the vector of a question is kept."""
     query_cache_size: int = Field(default=2_048, ge=1)
     """Vectors of questions that are kept at most."""
-    exact_rows: int = Field(default=5_000, ge=0)
+    exact_rows: int = Field(default=10_000, ge=0)
     """Scopes up to this many rows are searched exactly, larger ones by HNSW unless they are a small part of a large table; with
     0 all are searched by HNSW."""
     ef_search: int = Field(default=160, ge=1, le=1_000)

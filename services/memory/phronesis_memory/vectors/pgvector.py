@@ -130,7 +130,7 @@ class PgVectors(ABC, Generic[S, H]):
         model: str,
         dimension: int,
         *,
-        exact_rows: int = 5_000,
+        exact_rows: int = 10_000,
         ef_search: int = 160,
         max_scan: int = 20_000,
     ) -> None:
