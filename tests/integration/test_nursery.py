@@ -283,6 +283,15 @@ async def test_a_start_ends_the_forked_services_of_a_killed_supervisor(tmp_path:
     assert stack.left() == []
 
 
+async def test_a_signal_while_the_nursery_imports_leaves_nothing(tmp_path: Path) -> None:
+    stack = RunningStack(tmp_path, _SMALL)
+    stack.supervisor = stack.launch()
+    await stack.until(lambda now: now.nursery is not None)
+    stack.supervisor.send_signal(signal.SIGTERM)
+    assert await asyncio.to_thread(stack.supervisor.wait, 30) == 0
+    assert stack.left() == []
+
+
 def _nursery(stack: RunningStack) -> psutil.Process:
     """The nursery of a stack that runs."""
     record = read_record(stack.data)
