@@ -25,7 +25,7 @@ from typing import Any
 import yaml
 
 from phronesis import AsyncClient
-from phronesis_embedding import LocalEmbedder
+from phronesis_embedding.local import LocalEmbedder
 from tests.support.people import Person, town
 
 from .progress import say

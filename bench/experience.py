@@ -19,7 +19,7 @@ import asyncpg
 from phronesis_bus import Call
 from phronesis_contracts import Principal
 from phronesis_contracts.episodes import AskToolStatistics, MemoryOperation, MemoryQuery, RecallEpisodes, RecallStrategies
-from phronesis_embedding import LocalEmbedder
+from phronesis_embedding.local import LocalEmbedder
 from phronesis_memory.episodes.handlers import Experience, assemble_experience
 from phronesis_memory.ports import Embedder, VectorIndex
 from phronesis_memory.settings import ExperienceSettings, MemorySettings

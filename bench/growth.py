@@ -21,7 +21,7 @@ import numpy as np
 from phronesis_bus import Call
 from phronesis_contracts import Principal
 from phronesis_contracts.memory import Recall, Remember, RememberItem
-from phronesis_embedding import LocalEmbedder
+from phronesis_embedding.local import LocalEmbedder
 from phronesis_memory.app import assemble
 from phronesis_memory.settings import MemorySettings
 from phronesis_memory.values import Vector

@@ -17,7 +17,7 @@ import numpy as np
 from phronesis_bus import Call
 from phronesis_contracts import Principal
 from phronesis_contracts.memory import Recall, Recalled, Remember, RememberItem
-from phronesis_embedding import LocalEmbedder
+from phronesis_embedding.local import LocalEmbedder
 from phronesis_memory.app import assemble
 from phronesis_memory.indexes import make_pgvector_index
 from phronesis_memory.items.drafts import Drafter

@@ -28,7 +28,7 @@ from phronesis_bus import Call
 from phronesis_contracts import Principal
 from phronesis_contracts.memory import SHARED, Recall
 from phronesis_contracts.twin import Neighbour, Node
-from phronesis_embedding import LocalEmbedder
+from phronesis_embedding.local import LocalEmbedder
 from phronesis_memory.app import assemble
 from phronesis_memory.ports import Embedder, VectorIndex
 from phronesis_memory.settings import MemorySettings

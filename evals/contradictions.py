@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from phronesis_embedding import MiniLm
+from phronesis_embedding.local import MiniLm
 from phronesis_memory.constitution.contradictions import FLOOR, find_reason
 
 SETS = Path(__file__).parent / "sets" / "contradictions"

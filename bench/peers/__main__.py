@@ -31,7 +31,7 @@ from typing import Any, Protocol
 import asyncpg
 
 from phronesis import AsyncClient
-from phronesis_embedding import LocalEmbedder
+from phronesis_embedding.local import LocalEmbedder
 from phronesis_local.layout import inherited_environment
 from tests.chaos.stack import ChaosStack
 from tests.support.people import Town, town

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol, TypeVar
 
-from phronesis_embedding import LocalEmbedder
+from phronesis_embedding.local import LocalEmbedder
 
 T = TypeVar("T")
 THREADS = 2

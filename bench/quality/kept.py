@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from phronesis_embedding import LocalEmbedder
+from phronesis_embedding.local import LocalEmbedder
 from phronesis_memory.values import Vector
 
 

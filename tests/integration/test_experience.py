@@ -43,7 +43,7 @@ from phronesis_contracts.orchestrator import (
     turn_id,
 )
 from phronesis_contracts.service import HEALTH
-from phronesis_embedding import LocalEmbedder
+from phronesis_embedding.local import LocalEmbedder
 from phronesis_memory.app import build as build_memory
 from phronesis_memory.ports import Embedder
 from phronesis_memory.settings import MemorySettings

@@ -26,7 +26,7 @@ from phronesis_contracts.constitution.values import ConstitutionLink
 from phronesis_contracts.memory import EmbeddingMismatch
 from phronesis_contracts.orchestrator import Audited
 from phronesis_contracts.service import AUDITED
-from phronesis_embedding import LocalEmbedder
+from phronesis_embedding.local import LocalEmbedder
 from phronesis_memory.constitution import projection
 from phronesis_memory.constitution.backups import MAX_BACKUPS
 from phronesis_memory.constitution.handlers import assemble_constitution, warm_up

@@ -27,7 +27,7 @@ PLACES = {
     "services/memory/phronesis_memory/items/store.py": {"count_items", "walk_items", "find_existing"},
     "services/memory/phronesis_memory/vectors/weaviate_index.py": {"clear"},
     "services/memory/phronesis_memory/rebuild.py": {"_put"},
-    "services/orchestrator/phronesis_orchestrator/turns/store.py": {"accept", "claim", "renew", "look"},
+    "services/orchestrator/phronesis_orchestrator/turns/store.py": {"claim", "renew", "look"},
     "services/orchestrator/phronesis_orchestrator/conversations/forgetting.py": {"claim"},
     "services/orchestrator/phronesis_orchestrator/learning/store.py": {"claim"},
     "services/orchestrator/phronesis_orchestrator/approvals/store.py": {"expire"},

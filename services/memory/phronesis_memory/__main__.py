@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from phronesis_bus import Bus, Tracing, run
-from phronesis_embedding import LocalEmbedder
+from phronesis_embedding.local import LocalEmbedder
 from phronesis_postgres import Database, PostgresSettings
 from phronesis_tokens import load
 

@@ -11,7 +11,7 @@ from phronesis_bus import Call, Kind, Metric, News, Tracing
 from phronesis_bus.metrics import MODEL_SECONDS
 from phronesis_contracts import Message, memory
 from phronesis_contracts.episodes import MemoryFound, MemoryQuery, RecalledEpisodes, RecalledStrategies, RecallEpisodes
-from phronesis_embedding import tenant
+from phronesis_embedding.local import tenant
 
 from .ports import Embedder
 from .values import Vector

@@ -13,9 +13,9 @@ from functools import partial
 import numpy as np
 import pytest
 
-import phronesis_embedding
 from phronesis_contracts import Busy, Unavailable
-from phronesis_embedding import LocalEmbedder, PriorityThreads
+from phronesis_embedding import local
+from phronesis_embedding.local import LocalEmbedder, PriorityThreads
 from phronesis_memory.values import Vector
 
 
@@ -54,9 +54,9 @@ async def test_accents_and_case_do_not_matter(embedder: LocalEmbedder) -> None:
 
 
 def test_other_weights_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
-    monkeypatch.setattr(phronesis_embedding, "SHA256", "0" * 64)
-    with pytest.raises(phronesis_embedding.WrongModel):
-        phronesis_embedding.MiniLm()
+    monkeypatch.setattr(local, "SHA256", "0" * 64)
+    with pytest.raises(local.WrongModel):
+        local.MiniLm()
 
 
 async def run(lanes: PriorityThreads, function: Callable[[], object], *, urgent: bool = False) -> object:
@@ -118,7 +118,7 @@ async def test_tenants_take_turns() -> None:
     go = threading.Event()
 
     async def embed(tenant: str, number: int) -> None:
-        phronesis_embedding.tenant.set(tenant)
+        local.tenant.set(tenant)
         await run(lanes, lambda: done.append(f"{tenant} {number}"))
 
     async with PriorityThreads.open() as lanes:
@@ -133,18 +133,18 @@ async def test_tenants_take_turns() -> None:
 
 
 async def test_a_tenant_with_too_much_waiting_is_refused_and_another_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(phronesis_embedding, "_WAITING_OF_TENANT", 1)
+    monkeypatch.setattr(local, "_WAITING_OF_TENANT", 1)
     go = threading.Event()
     async with PriorityThreads.open() as lanes:
         tasks: list[asyncio.Task[object]] = [asyncio.create_task(run(lanes, lambda: go.wait(5)))]
         await asyncio.wait(tasks, timeout=0)
         await asyncio.wait(tasks, timeout=0)
-        phronesis_embedding.tenant.set("loud")
+        local.tenant.set("loud")
         tasks.append(asyncio.create_task(run(lanes, lambda: None)))
         await asyncio.wait(tasks, timeout=0)
         with pytest.raises(Busy):
             await run(lanes, lambda: None)
-        phronesis_embedding.tenant.set("quiet")
+        local.tenant.set("quiet")
         tasks.append(asyncio.create_task(run(lanes, lambda: None)))
         await asyncio.wait(tasks, timeout=0)
         go.set()
@@ -190,7 +190,7 @@ async def test_a_short_text_is_not_padded_to_anothers_length() -> None:
 
 
 async def test_one_of_several_threads_is_kept_for_questions_after_one_was_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(phronesis_embedding, "_LULL", 60.0)
+    monkeypatch.setattr(local, "_LULL", 60.0)
     both, go, held = threading.Barrier(2), threading.Event(), threading.Event()
     holding: list[str] = []
 
@@ -211,7 +211,7 @@ async def test_one_of_several_threads_is_kept_for_questions_after_one_was_asked(
 
 
 async def test_a_full_lane_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(phronesis_embedding, "_WAITING", 0)
+    monkeypatch.setattr(local, "_WAITING", 0)
     async with PriorityThreads.open() as lanes:
         with pytest.raises(Busy):
             await run(lanes, lambda: None)
@@ -264,7 +264,7 @@ def test_without_a_provider_texts_are_embedded_with_the_network_denied() -> None
     none = {name: value for name, value in os.environ.items() if not name.startswith("MEMORY_")}
     ran = subprocess.run([sys.executable, "-c", _OFFLINE], env=none, capture_output=True, text=True, timeout=60)
     assert (ran.stdout, ran.stderr, ran.returncode) == (
-        f"{phronesis_embedding.MODEL} {phronesis_embedding.DIMENSION} True\n",
+        f"{local.MODEL} {local.DIMENSION} True\n",
         "",
         0,
     )

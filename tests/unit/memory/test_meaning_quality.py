@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from phronesis_contracts.constitution.search import HybridSearch, SemanticSearch
-from phronesis_embedding import LocalEmbedder
+from phronesis_embedding.local import LocalEmbedder
 from phronesis_memory.constitution.clusters import UNASSIGNED, cluster
 from phronesis_memory.constitution.contradictions import Contradictions
 from tests.unit.memory.fakes_constitution import Ground, calling, ids

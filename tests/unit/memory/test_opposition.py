@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from phronesis_embedding import MiniLm
+from phronesis_embedding.local import MiniLm
 from phronesis_memory.constitution.contradictions import FLOOR, find_opposition, find_reason
 from tests.support.cases import for_each
 

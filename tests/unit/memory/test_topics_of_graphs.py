@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from phronesis_contracts.constitution.registry import TYPES
-from phronesis_embedding import MiniLm
+from phronesis_embedding.local import MiniLm
 from phronesis_memory.constitution.clusters import NodeMatrix, cluster, normalize_rows, without_types
 from phronesis_memory.constitution.nodes import text_of_node
 from phronesis_memory.constitution.ports import TopicRun

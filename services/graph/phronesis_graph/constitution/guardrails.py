@@ -20,7 +20,7 @@ from phronesis_contracts.constitution.insight import RuleHit
 from phronesis_contracts.constitution.registry import TYPES
 from phronesis_contracts.constitution.values import ConstitutionNode, Mention
 from phronesis_contracts.constitution.writes import ConstitutionChanged, GuardrailHit
-from phronesis_embedding import BATCH, MiniLm
+from phronesis_embedding.local import BATCH, MiniLm
 from phronesis_embedding.wordnet import WordNet
 
 from .meaning import Judge, Vector, Wording, parse_wording
