@@ -197,7 +197,9 @@ def environment(peer: str) -> Path:
     """The Python of a peer's own environment, made where it is missing."""
     folder = ROOT / ".venv-peers" / peer
     python = folder / "bin" / "python"
-    wanted = [*PEERS[peer][1], *(str(ROOT / "libs" / name) for name in ("contracts", "embedding"))]
+    # Ours as they are: a change of them is no reason to install anew.
+    ours = [argument for name in ("contracts", "embedding") for argument in ("-e", str(ROOT / "libs" / name))]
+    wanted = [*PEERS[peer][1], *ours]
     stamp = folder / "installed"
     if not stamp.exists() or stamp.read_text("utf-8") != "\n".join(wanted):
         say(f"{peer}: installing {PEERS[peer][1][0]}")
