@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -53,3 +54,23 @@ async def founded(people: Town) -> Person:
         answer = await admin.tool(LOAD_TOOL.name, part.model_dump(mode="json", by_alias=True, exclude_defaults=True))
         assert answer.status_code == 200, answer.text
     return await people.someone(tenant=admin.tenant, role="maestro")
+
+
+LARGE = YEAR + 2
+"""The year of 5,000 nodes."""
+
+
+def large() -> Iterator[tuple[list[dict[str, Any]], list[dict[str, Any]]]]:
+    """5,000 nodes: departments, their projects, and a risk of each project."""
+    departments = [node("SectorGovEntity", f"d-{at}", f"Department {at}", LARGE) for at in range(20)]
+    yield departments, []
+    for start in range(0, 2_490, 240):
+        nodes, links = [], []
+        for at in range(start, min(2_490, start + 240)):
+            project, risk = ("EntityProject", f"l-{at}"), ("EntityRisk", f"l-{at}")
+            nodes += [node(*project, f"Project {at}", LARGE), node(*risk, f"Risk of project {at}", LARGE)]
+            links += [
+                link("RATED", project, risk, LARGE),
+                link("DELIVERED_BY", project, ("SectorGovEntity", f"d-{at % 20}"), LARGE),
+            ]
+        yield nodes, links

@@ -99,3 +99,24 @@ def _axe() -> str:
             ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=_CLIENT, check=True, capture_output=True
         )
     return _AXE.read_text()
+
+
+async def panned(page: Page) -> float:
+    """Frames a second, by its own counter, of the page's drawing while it is panned for three seconds."""
+    frames: float = await page.wait_for(
+        """const canvas = document.querySelector('canvas'), begun = performance.now(), first = Number(canvas.dataset.frames);
+        const given = x => ({pointerId: 1, clientX: x, clientY: 400, bubbles: true});
+        const at = (type, x) => canvas.dispatchEvent(new PointerEvent(type, given(x)));
+        canvas.setPointerCapture = () => undefined;
+        at('pointerdown', 400);
+        let turn = 0;
+        const pan = () => {
+          at('pointermove', 400 + 100 * Math.sin(++turn / 20));
+          const seconds = (performance.now() - begun) / 1000;
+          if (seconds < 3) return requestAnimationFrame(pan);
+          at('pointerup', 400);
+          done((Number(canvas.dataset.frames) - first) / seconds);
+        };
+        requestAnimationFrame(pan)"""
+    )
+    return frames
