@@ -35,7 +35,7 @@ async def talk(database: Database, *users: str, tenant: str = "acme") -> None:
 
 
 async def read(database: Database, by: Principal = ADMIN, **wanted: Any) -> tuple[SeenUser, ...]:
-    handlers = ConversationHandlers(PostgresConversations(database), None, None)  # type: ignore[arg-type]
+    handlers = ConversationHandlers(PostgresConversations(database), None, None, None)  # type: ignore[arg-type]
     return (await handlers.users(Call(by, "gateway"), ListUsers(**wanted))).users
 
 
