@@ -22,7 +22,8 @@ from .clients import Told
 FIELD = "expires_at"
 """The field of a turn that the version before this one does not know, and whose coming and going is counted."""
 UNKNOWN = frozenset(
-    f"{FIELD} analysis instruction_tokens release arms approval_id trace tool_calls waiting_for opening usage".split()
+    {FIELD, "analysis", "instruction_tokens", "release", "arms", "approval_id", "trace"}
+    | {"tool_calls", "waiting_for", "opening", "usage", "user", "feedback"}
 )
 """What else of a turn and its reply came after that version, which leaves it out and says nothing where it was not told."""
 _NODES = "MATCH (n:EntityProject) WHERE n.id IN $ids RETURN n.id AS id, n.version AS version"
