@@ -135,6 +135,15 @@ async def test_a_forked_process_is_seen_from_outside_with_its_own_command_and_en
         assert found == {(NURSERY, place.nursery.pid), ("stays", process.pid)}
 
 
+async def test_a_program_with_a_search_path_of_its_own_is_executed_with_it(tmp_path: Path) -> None:
+    async with opened(tmp_path) as place:
+        path = os.pathsep.join((str(tmp_path / "elsewhere"), place.path["PYTHONPATH"]))
+        (tmp_path / "elsewhere").mkdir()
+        (tmp_path / "elsewhere" / "sitecustomize.py").write_text("import os\nos.environ['PATCHED'] = 'yes'\n")
+        told = await place.told("patched", PYTHONPATH=path)
+    assert told["environment"] == part_environment(place.data, "patched", {"PYTHONPATH": path}) | {"PATCHED": "yes"}
+
+
 async def test_the_nursery_has_one_thread(tmp_path: Path) -> None:
     async with opened(tmp_path) as place:
         await place.child("stays", _STAYS)

@@ -147,10 +147,13 @@ class Nursery:
             log: the file that it writes its output to.
 
         Returns:
-            The process; `None` where it has to be executed: the program is another's, or there is no nursery.
+            The process; `None` where it has to be executed: the program is another's, or has an environment of its own that
+            Python or the loader reads as a process starts, or there is no nursery.
         """
         python, *command = program.command
         if not self._usable or python != sys.executable or command[:1] != ["-m"] or program.folder is not None:
+            return None
+        if _read_at_start(program.environment) != _read_at_start(self._environment):
             return None
         order = Order(id=uuid4().hex, command=tuple(command[1:]), environment=dict(program.environment))
         answer = self._waiting[order.id] = asyncio.get_running_loop().create_future()
@@ -226,6 +229,11 @@ class Nursery:
                 waiting.set_result(answer.pid)
             else:
                 _kill(answer.pid)
+
+
+def _read_at_start(environment: Mapping[str, str]) -> dict[str, str]:
+    """What Python and the loader read before anything is imported, which has no effect in a process that is forked."""
+    return {name: value for name, value in environment.items() if name.startswith(("PYTHON", "LD_"))}
 
 
 def _kill(pid: int | None) -> None:
