@@ -26,20 +26,13 @@ class Point:
     when: str = ""
 
 
+CLAIM = Point("claim", "orchestrator.turns", "UPDATE", "NEW.fence <> OLD.fence AND NEW.status = 'running'")
+"""A turn that waited its time is claimed. One that need not wait is claimed as it is accepted."""
 POINTS = (
     Point("accept", "orchestrator.turns", "INSERT"),
-    Point("claim", "orchestrator.turns", "UPDATE", "NEW.fence <> OLD.fence AND NEW.status = 'running'"),
-    Point("route intent", "orchestrator.journal", "INSERT", "NEW.step = 'route'"),
-    Point(
-        "route result", "orchestrator.journal", "UPDATE", "NEW.step = 'route' AND OLD.result IS NULL AND NEW.result IS NOT NULL"
-    ),
-    Point("compose intent", "orchestrator.journal", "INSERT", "NEW.step = 'compose'"),
-    Point(
-        "compose result",
-        "orchestrator.journal",
-        "UPDATE",
-        "NEW.step = 'compose' AND OLD.result IS NULL AND NEW.result IS NOT NULL",
-    ),
+    CLAIM,
+    Point("route", "orchestrator.journal", "INSERT", "NEW.step = 'route' AND NEW.result IS NOT NULL"),
+    Point("compose", "orchestrator.journal", "INSERT", "NEW.step = 'compose' AND NEW.result IS NOT NULL"),
     Point("end", "orchestrator.turns", "UPDATE", "NEW.status = 'completed' AND OLD.status <> 'completed'"),
     Point("relay", "orchestrator.outbox", "DELETE"),
     Point("learn", "memory.items", "INSERT", "NEW.kind = 'episode'"),

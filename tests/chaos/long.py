@@ -50,7 +50,7 @@ async def paused_orchestrator(folder: Path, seconds: float) -> bool:
         stack = ChaosStack(folder, model.environment)
         await stack.up()
         traffic, gates = Traffic(stack.url, stack.key), Gates(stack.dsn)
-        point = next(p for p in POINTS if p.name == "compose intent")
+        point = next(p for p in POINTS if p.name == "compose")
         try:
             await gates.install()
             await gates.hold(point)

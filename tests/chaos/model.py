@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections import Counter
+from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -29,11 +29,15 @@ class Model:
         """With this a stack asks it. There is no key, so that pictures and recordings are read on this machine."""
         return {"GROQ_API_KEY": "", "ORCHESTRATOR_MODEL_URL": f"{self.url}/v1"}
 
-    async def calls(self) -> Counter[str]:
-        """How often each step of each turn was asked for."""
+    async def calls(self) -> dict[str, list[float]]:
+        """When each step of each turn was asked for, by this machine's clock."""
         async with httpx.AsyncClient(trust_env=False, timeout=30) as http:
             calls = (await http.get(f"{self.url}/calls")).json()
-        return Counter(call["step"] for call in calls if call.get("step"))
+        asked = defaultdict[str, list[float]](list)
+        for call in calls:
+            if call.get("step"):
+                asked[call["step"]].append(call["at"])
+        return asked
 
     async def script(self, **told: Any) -> None:
         """Tell it how to answer from now on."""

@@ -73,7 +73,7 @@ async def findings(
     stack: ChaosStack,
     sent: Sequence[Sent],
     notes: Sequence[Note],
-    calls: Counter[str],
+    calls: dict[str, list[float]],
     unknown: frozenset[str] = frozenset(),
 ) -> Findings:
     """Hold every accepted turn and every stored item against the stores, and the model's own count of calls.
@@ -82,7 +82,7 @@ async def findings(
         stack: what was run.
         sent: the turns that were handed in.
         notes: the items that were stored.
-        calls: how often the model was asked for each step.
+        calls: when the model was asked for each step.
         unknown: members of a reply that some process of the run does not know, and leaves out.
     """
     connection = await asyncpg.connect(stack.dsn)
@@ -127,15 +127,20 @@ async def _count_ends(
         found.degraded += bool(row["reply"] and row["reply"].get("degraded"))
 
 
-async def _count_calls(connection: asyncpg.Connection, ids: list[UUID], calls: Counter[str], found: Findings) -> None:
-    steps = await connection.fetch("SELECT turn_id, step, intents FROM orchestrator.journal WHERE turn_id = ANY($1)", ids)
+async def _count_calls(connection: asyncpg.Connection, ids: list[UUID], calls: dict[str, list[float]], found: Findings) -> None:
+    steps = await connection.fetch(
+        "SELECT turn_id, step, result_at, attempts FROM orchestrator.journal JOIN orchestrator.turns ON id = turn_id"
+        " WHERE turn_id = ANY($1)",
+        ids,
+    )
     for step in steps:
-        made = calls.get(f"{step['turn_id']}/{step['step']}", 0)
+        made = calls.get(f"{step['turn_id']}/{step['step']}", [])
+        known = [at for at in made if step["result_at"] and at > step["result_at"].timestamp()]
         found.steps += 1
-        found.model_calls += made
-        found.repeated_calls += max(0, made - 1)
-        # Each intent that found no result explains one call; a call beyond them was made with its result at hand.
-        found.unexplained_calls += max(0, made - step["intents"])
+        found.model_calls += len(made)
+        found.repeated_calls += max(0, len(made) - 1)
+        # An attempt may make a call once, and none whose result is at hand.
+        found.unexplained_calls += max(0, len(made) - step["attempts"], len(known))
 
 
 async def _count_attachments(

@@ -12,7 +12,7 @@ from time import monotonic
 from phronesis_bus import BusSettings, connect
 from phronesis_bus.declare import USER as DECLARE
 
-from .gates import RETRIEVAL, Gates
+from .gates import CLAIM, RETRIEVAL, Gates
 from .kills import READING, Kill
 from .mix import Wish, any_wish, wish
 from .model import scripted_model
@@ -132,7 +132,7 @@ class Killing:
         """Two turns: in two new conversations, one behind the other in one, or one of them in an older conversation."""
         first, second = self._first(kill), any_wish(self._number(), self._dice)
         order = self._dice.choice(("apart", "behind", "older")) if self._conversations else "apart"
-        if order == "behind":
+        if order == "behind" or kill.point == CLAIM:
             sent = await self._traffic.submit(first)
             both = (sent, await self._traffic.submit(second, sent.conversation_id))
         else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -52,7 +51,7 @@ class Held:
         return self.found.kept and not (self.missing or self.repeated or self.unlike or self.wrong)
 
 
-async def held(stack: MixedStack, told: Told, calls: Counter[str]) -> Held:
+async def held(stack: MixedStack, told: Told, calls: dict[str, list[float]]) -> Held:
     """Hold everything that was sent against what there is now."""
     found = Held(await findings(stack, told.sent, told.notes, calls, UNKNOWN), wrong=list(told.unlike))
     found.wrong += [f"a turn was not accepted: {one.wish.text}" for one in told.sent if one.turn_id is None]
