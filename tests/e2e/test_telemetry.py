@@ -45,8 +45,6 @@ _BOTH = {
     ("orchestrator invoke_agent dialogue", "memory follow orchestrator.v1.turn.ended"),
     ("memory follow orchestrator.v1.turn.ended", "memory create_memory knowledge"),
     ("memory create_memory knowledge", "memory embeddings all-MiniLM-L6-v2-onnx-int8"),
-    ("gateway POST /api/v1/conversations/messages", "gateway ask orchestrator.v1.turn.get"),
-    ("gateway ask orchestrator.v1.turn.get", "orchestrator serve orchestrator.v1.turn.get"),
 }
 DIRECT = _BOTH | {("orchestrator step compose", "orchestrator chat openai/gpt-oss-20b")}
 ASKED = _BOTH | {
@@ -253,11 +251,15 @@ async def test_each_process_shows_its_figures_on_its_own_port(
     assert found["gateway"]["gateway_open_streams"] == 0
 
 
-async def test_no_figure_names_a_tenant_or_a_user(watched: Watched, asked: tuple[dict[str, Any], list[Exported]]) -> None:
+async def test_no_figure_names_a_user_and_two_alone_a_tenant(
+    watched: Watched, asked: tuple[dict[str, Any], list[Exported]]
+) -> None:
     shown = [name for service in SERVICES for name in await watched.figures(service)]
     person, (reply, _) = watched.person, asked
-    private = (person.tenant, person.user, reply["turn_id"], reply["conversation_id"])
+    private = (person.user, reply["turn_id"], reply["conversation_id"])
     assert [name for name in shown if any(each in name for each in private)] == []
+    of_tenants = ("phronesis_rpc_waiting_seconds", "phronesis_rpc_refused")
+    assert [name for name in shown if person.tenant in name and not name.startswith(of_tenants)] == []
 
 
 @pytest.mark.req("D-154")

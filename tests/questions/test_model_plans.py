@@ -139,7 +139,7 @@ async def test_what_became_of_plans_and_replies_is_counted_and_stands_in_the_tra
     for plans in ({one.text: one.scripted}, {one.text: wrong}):
         async with with_model(asker, planning(plans)) as (asking, _):
             turn = await asking.turn(one.text)
-        notes.append(turn.stage.journal.record.notes)
+        notes.append(turn.stage.turns.traced.notes)
     assert [(each["planning"], each["prose"]) for each in notes] == [("accepted", "accepted"), ("rejected", "accepted")]
 
 
@@ -166,7 +166,7 @@ async def test_an_analyst_is_shown_what_the_rules_found_as_data_with_its_origin(
     assert (analysis.answer, analysis.mode) == ("MOD has **52** projects in 2022.", "A")
     assert (turn.reply.reasoner, turn.reply.degraded) == ("groq", ())
     assert analysis.cypher_executed
-    assert turn.stage.journal.record.notes["prose"] == "accepted"
+    assert turn.stage.turns.traced.notes["prose"] == "accepted"
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ async def test_an_answer_that_contradicts_what_was_found_is_replaced(asker: Aske
     analysis = turn.reply.analysis
     assert analysis is not None
     assert analysis.answer.startswith("In 2022, there are **52** projects")
-    assert turn.stage.journal.record.notes["prose"] == "rejected"
+    assert turn.stage.turns.traced.notes["prose"] == "rejected"
 
 
 async def test_where_the_analysts_model_fails_what_the_rules_found_stands(asker: Asker) -> None:
