@@ -190,6 +190,20 @@ async def test_files_of_the_pages_are_kept_by_browsers_and_there_are_no_others(
         assert (await api.http.get(f"/console/assets/{name}")).status_code == 404
 
 
+@pytest.mark.parametrize(
+    ("accepted", "encoding"), [("br, gzip", "gzip"), ("gzip;q=0.5", "gzip"), ("gzip;q=0", None), ("identity", None), ("", None)]
+)
+async def test_files_of_the_pages_are_compressed_for_whoever_takes_it(
+    api: RunningGateway, browser: httpx.AsyncClient, accepted: str, encoding: str | None
+) -> None:
+    [name, *_] = re.findall(r"/console/assets/(main-[\w.-]+\.js)", (await browser.get("/console")).text)
+    plain = await api.http.get(f"/console/assets/{name}", headers={"Accept-Encoding": "identity"})
+    found = await api.http.get(f"/console/assets/{name}", headers={"Accept-Encoding": accepted})
+    assert (found.headers.get("content-encoding"), found.headers["vary"]) == (encoding, "Accept-Encoding")
+    assert found.content == plain.content
+    assert (int(found.headers["content-length"]) < len(plain.content)) is (encoding is not None)
+
+
 async def test_the_console_is_no_part_of_the_described_api(api: RunningGateway) -> None:
     described = (await api.http.get("/openapi.json")).json()
     assert [path for path in described["paths"] if path.startswith("/console")] == []

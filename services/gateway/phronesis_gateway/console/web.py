@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import gzip
 import mimetypes
+from functools import lru_cache
 from pathlib import Path
 
 from fastapi import APIRouter, Request
@@ -17,6 +20,8 @@ from ..auth.sessions import begin_session, end_session, from_own_page, session_o
 PATH = "/console"
 _WEB = Path(__file__).parent / "web"
 _FOR_GOOD = {"Cache-Control": "public, max-age=31536000, immutable"}
+_TEXTS = frozenset({".css", ".js", ".json"})
+"""Kinds of files that are sent compressed."""
 _POLICY = "; ".join(
     (
         "default-src 'none'",
@@ -65,12 +70,17 @@ def router(authenticator: Authenticator, store: SessionStore) -> APIRouter:
         return answer
 
     @routes.get(PATH + "/assets/{name}")
-    async def get_asset(name: str) -> Response:
+    async def get_asset(request: Request, name: str) -> Response:
         if name not in _assets():
             raise NotFound("there is no such file")
         kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
-        # The others have names that change with what is in them.
-        return FileResponse(_WEB / name, media_type=kind, headers=_FOR_GOOD if "-" in name else {"Cache-Control": "no-cache"})
+        if "-" not in name:
+            return FileResponse(_WEB / name, media_type=kind, headers={"Cache-Control": "no-cache"})
+        # The names of these change with what is in them.
+        if Path(name).suffix not in _TEXTS or not _takes_gzip(request.headers.get("accept-encoding", "")):
+            return FileResponse(_WEB / name, media_type=kind, headers=_FOR_GOOD | {"Vary": "Accept-Encoding"})
+        content = await asyncio.to_thread(_compressed, name)
+        return Response(content, media_type=kind, headers=_FOR_GOOD | {"Vary": "Accept-Encoding", "Content-Encoding": "gzip"})
 
     @routes.get(PATH)
     @routes.get(PATH + "/{path:path}")
@@ -80,6 +90,20 @@ def router(authenticator: Authenticator, store: SessionStore) -> APIRouter:
         return FileResponse(_WEB / "index.html", media_type="text/html", headers=_GUARDS)
 
     return routes
+
+
+def _takes_gzip(accepted: str) -> bool:
+    """Whether an `Accept-Encoding` names gzip, and does not refuse it (`gzip;q=0`)."""
+    for coding in accepted.lower().split(","):
+        name, _, weight = coding.partition(";")
+        if name.strip() == "gzip":
+            return weight.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
+    return False
+
+
+@lru_cache(maxsize=128)
+def _compressed(name: str) -> bytes:
+    return gzip.compress((_WEB / name).read_bytes(), mtime=0)
 
 
 def _assets() -> frozenset[str]:
