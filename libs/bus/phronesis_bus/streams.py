@@ -72,7 +72,7 @@ def mask(value: Any, name: str = "", *, longest: int = _LONGEST, most: int = _MO
         longest: characters of a text that are kept.
         most: members of an object or a list that are kept.
     """
-    if any(word in name.lower() for word in _SECRET):
+    if any(word in name.lower() for word in _SECRET) and not _counts_tokens(name, value):
         return "***"
     match value:
         case dict():
@@ -83,6 +83,11 @@ def mask(value: Any, name: str = "", *, longest: int = _LONGEST, most: int = _MO
             return f"{value[:longest]}… ({len(value)} characters)"
         case _:
             return value
+
+
+def _counts_tokens(name: str, value: object) -> bool:
+    """Whether this is a number of a model's tokens, as limits and budgets have it, and no token of somebody's."""
+    return isinstance(value, int | float) and name.lower().endswith("tokens")
 
 
 log = logging.getLogger(__name__)

@@ -41,6 +41,12 @@ def test_what_is_called_a_secret_is_masked_at_any_depth(name: str) -> None:
     assert MARK not in entry.model_dump_json()
 
 
+def test_numbers_of_tokens_are_shown_and_tokens_are_not() -> None:
+    entry = audit_entry(ANN, "x", {"tokens": 5000, "budget_tokens": 1.5, "token": 1234, "tokens_of": "ann", "max_tokens": "1"})
+    shown = {"tokens": 5000, "budget_tokens": 1.5, "token": "***", "tokens_of": "***", "max_tokens": "***"}
+    assert entry.arguments == shown
+
+
 @given(values, st.sampled_from(SECRET_NAMES))
 def test_no_secret_leaves_however_it_is_nested(value: Any, name: str) -> None:
     entry = audit_entry(ANN, "x", {"before": value, name: MARK, "list": [value, {name: [MARK]}]})
