@@ -9,6 +9,7 @@ import gc
 import os
 import signal
 import sys
+import time
 from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:], left = split.without_stores(items)
         config.hook.pytest_deselected(items=left)
     split.long_ones_first(items)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """After the moment in `PHRONESIS_TESTS_UNTIL`, in seconds since 1970, no test begins: each is reported as skipped."""
+    until = os.environ.get("PHRONESIS_TESTS_UNTIL")
+    if until and time.time() > float(until):
+        pytest.skip("the time of this run was over (PHRONESIS_TESTS_UNTIL)")
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
