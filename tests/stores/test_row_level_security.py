@@ -264,6 +264,73 @@ async def test_reading_writes_nothing(database: Database) -> None:
             await connection.execute("DELETE FROM conversations")
 
 
+@pytest.fixture
+async def wide(where: PostgresSettings, database: Database) -> AsyncIterator[Database]:
+    """The same rows through a pool of two connections, one of which blocks may share."""
+    async with Database.open(where.model_copy(update={"pool_size": 2}), "orchestrator") as opened:
+        yield opened
+
+
+async def backend(database: Database, tenant: str) -> tuple[int, list[str]]:
+    """The session of a read, and whose rows it sees."""
+    async with database.connection(tenant) as connection:
+        return await connection.fetchval("SELECT pg_backend_pid()"), await seen(connection)
+
+
+async def test_reads_of_a_block_share_its_transaction_one_at_a_time(wide: Database) -> None:
+    async with wide.reading(ACME):
+        async with wide.connection(ACME) as first:
+            began = await first.fetchval("SELECT pg_backend_pid()")
+            other, rows = await backend(wide, ACME)
+        again, _ = await backend(wide, ACME)
+    assert (other != began, rows, again) == (True, [ACME], began)
+
+
+async def test_a_block_shares_its_transaction_with_no_other_tenant(wide: Database) -> None:
+    async with wide.reading(ACME):
+        own, _ = await backend(wide, ACME)
+        other, rows = await backend(wide, OTHER)
+    assert (other != own, rows) == (True, [OTHER])
+
+
+async def test_what_outlives_a_block_reads_in_a_transaction_of_its_own(wide: Database) -> None:
+    over = asyncio.Event()
+
+    async def late() -> list[str]:
+        await over.wait()
+        return (await backend(wide, ACME))[1]
+
+    async with wide.reading(ACME):
+        task = asyncio.create_task(late())
+        await asyncio.sleep(0)
+    async with wide.reading(OTHER):
+        over.set()
+        assert await task == [ACME]
+
+
+async def test_a_read_that_fails_in_a_block_takes_no_other_down(wide: Database) -> None:
+    async with wide.reading(ACME):
+        with pytest.raises(asyncpg.UndefinedTableError):
+            async with wide.connection(ACME) as connection:
+                await connection.execute("SELECT * FROM nowhere")
+        assert (await backend(wide, ACME))[1] == [ACME]
+    assert (await backend(wide, OTHER))[1] == [OTHER]
+
+
+async def test_a_block_shares_nothing_where_half_of_the_connections_are_shared(wide: Database) -> None:
+    async with wide.reading(ACME), asyncio.timeout(2):
+        own, _ = await backend(wide, ACME)
+        async with wide.reading(OTHER), wide.connection(OTHER) as connection:
+            assert await seen(connection) == [OTHER]
+            assert await connection.fetchval("SELECT pg_backend_pid()") != own
+
+
+async def test_a_block_is_read_only(wide: Database) -> None:
+    async with wide.reading(ACME), wide.connection(ACME) as connection:
+        with pytest.raises(asyncpg.ReadOnlySQLTransactionError):
+            await connection.execute("DELETE FROM messages")
+
+
 async def test_a_role_above_the_policies_is_refused(postgres: PostgresServer, caplog: pytest.LogCaptureFixture) -> None:
     async with Database.open(PostgresSettings(dsn=SecretStr(postgres.dsn)), "orchestrator") as database:
         with pytest.raises(Unavailable, match="may do too much"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Mapping, Sequence
@@ -94,6 +95,12 @@ class HybridSearch:
             )
             for near, known, text, weight in zip(nears, cosines, texts, weights, strict=True)
         ]
+
+    async def prepare(self, audience: Audience, query: str) -> None:
+        """Embed a query that is searched for in a moment; where that fails, the search says so."""
+        with contextlib.suppress(ServiceError, TimeoutError):
+            async with asyncio.timeout(self._seconds):
+                await self._queries.of(audience.tenant, [query])
 
     async def score(self, audience: Audience, query: str, ids: Sequence[str], weights: Weights | None = None) -> SearchResult:
         """The same figures for those of `ids` that the audience holds.

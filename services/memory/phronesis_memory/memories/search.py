@@ -90,7 +90,11 @@ class MemorySearch:
     async def find(self, who: Principal, request: SearchMemories) -> FoundMemories:
         """Memories that have to do with the query, best first. Raises `Unavailable`: neither search answers."""
         audience = Audience(who.tenant, (who.user, owner_of_facts(who.user)), request.kinds or SEARCHED)
-        await self._embedded(who)
+        await asyncio.gather(self._embedded(who), self._search.prepare(audience, request.query))
+        async with self._memories.reading(who.tenant):
+            return await self._find(audience, request)
+
+    async def _find(self, audience: Audience, request: SearchMemories) -> FoundMemories:
         only = None
         if _filters(request) or request.as_of is not None:
             only = await self._memories.matching(audience, request, request.as_of)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
@@ -213,6 +214,10 @@ class PostgresMemories:
         async with self._database.connection(audience.tenant) as connection:
             rows = await connection.fetch(_IDS, *_filter(audience, wanted, as_of))
         return [str(row["id"]) for row in rows]
+
+    def reading(self, tenant: str) -> AbstractAsyncContextManager[None]:
+        """Let the reads of a search share a transaction."""
+        return self._database.reading(tenant)
 
     async def beside(self, audience: Audience, ids: Sequence[str]) -> dict[str, list[str]]:
         """For each message the ids of those right before and behind it in its conversation."""
