@@ -54,7 +54,7 @@ async def test_a_port_that_is_taken_ends_the_process_with_a_reason(nats_server: 
         taken.listen()
         port = taken.getsockname()[1]
         async with process(nats_server, database, port) as running:
-            _, said = await asyncio.wait_for(running.communicate(), 20)
+            _, said = await asyncio.wait_for(running.communicate(), 60)
     assert running.returncode == 1
     assert f"the gateway cannot listen on 127.0.0.1:{port}: Address already in use" in said.decode()
     assert "Traceback" not in said.decode()
@@ -129,7 +129,7 @@ async def test_a_file_that_holds_no_key_ends_the_process(
     (tmp_path / "key").write_text("not a key")
     key = {"GATEWAY_BOOTSTRAP_KEY_FILE": str(tmp_path / "key")}
     async with process(nats_server, database, free_port(), **key) as running:
-        _, said = await asyncio.wait_for(running.communicate(), 20)
+        _, said = await asyncio.wait_for(running.communicate(), 60)
     assert (running.returncode, "the file with the first key holds no key" in said.decode()) == (1, True)
 
 
