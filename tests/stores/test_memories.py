@@ -129,6 +129,27 @@ async def test_a_message_is_found_by_its_speaker_and_by_what_was_said_beside_it(
     assert (await memories.search(who, "Ada"))[0] == "Behind the bakery"
 
 
+async def test_a_model_that_hangs_is_asked_once_and_the_words_find_what_was_said(memories: Memories) -> None:
+    who = someone()
+    said = [{"text": "Where did you leave the bicycle?", "speaker": "Bo"}, {"text": "Behind the bakery", "speaker": "Ada"}]
+    await memories.add(who, *said, conversation="c1")
+    model = _Hanging()
+    texts, queries = PostgresTexts(memories.memory.database), QueryVectors(model, 60, 100)
+    hybrid = HybridSearch(memories.memory.vectors, texts, queries, candidates=50, seconds=0.5)
+    found = await MemorySearch(hybrid, memories.stored, model.floor).find(who, SearchMemories(query="leave the bicycle"))
+    answers = [one.text for one in found.memories]
+    assert (model.calls, found.degraded, answers) == (1, ("vector",), [one["text"] for one in said])
+
+
+class _Hanging(WordEmbedder):
+    """A model that never answers."""
+
+    async def embed_queries(self, texts: Sequence[str]) -> list[Any]:
+        self.calls += 1
+        await asyncio.Event().wait()
+        return []
+
+
 async def test_what_has_nothing_to_do_with_a_question_is_not_found(memories: Memories) -> None:
     who = someone()
     await memories.add(who, "The cellar key hangs behind the door")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from phronesis_contracts import Principal, ServiceError, Unavailable
 from phronesis_contracts.memory import AugmentedMemoryContext, ContextItem, EntityType, ItemKind, Retrieve, Seed
@@ -96,25 +96,31 @@ class HybridSearch:
             for near, known, text, weight in zip(nears, cosines, texts, weights, strict=True)
         ]
 
-    async def prepare(self, audience: Audience, query: str) -> None:
-        """Embed a query that is searched for in a moment; where that fails, the search says so."""
-        with contextlib.suppress(ServiceError, TimeoutError):
-            async with asyncio.timeout(self._seconds):
-                await self._queries.of(audience.tenant, [query])
+    @asynccontextmanager
+    async def embedding(self, audience: Audience, query: str) -> AsyncIterator[None]:
+        """Embed a query beside the work of a block: a search in it joins the embedding, and gives it up with the block."""
+        work = asyncio.create_task(self._queries.of(audience.tenant, [query]))
+        try:
+            yield
+        finally:
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
 
-    async def score(self, audience: Audience, query: str, ids: Sequence[str], weights: Weights | None = None) -> SearchResult:
+    async def score(
+        self, audience: Audience, query: str, ids: Sequence[str], found: SearchResult | None = None
+    ) -> SearchResult:
         """The same figures for those of `ids` that the audience holds.
 
         Args:
-            weights: how the query's words weigh, where that is known from a search of the same audience.
+            found: of a search of the same audience for the same query: its weights hold, and what failed is not tried again.
 
         Raises:
             Unavailable: both searches failed.
         """
-        degraded: set[str] = set()
+        degraded = set(found.degraded if found else ())
         cosines, worded = await asyncio.gather(
             self._part("vector", self._cosines_of(audience, query, ids), degraded),
-            self._part("text", self._figures_of(audience, query, ids, weights), degraded),
+            self._part("text", self._figures_of(audience, query, ids, found.weights if found else None), degraded),
         )
         if cosines is None and worded is None:
             raise Unavailable("neither search answers", retry_after=1)
@@ -177,7 +183,11 @@ class HybridSearch:
                 known |= {hit.id: hit for hit in more}
         return texts
 
-    async def _part(self, name: str, work: Awaitable[T], degraded: set[str]) -> T | None:
+    async def _part(self, name: str, work: Coroutine[Any, Any, T], degraded: set[str]) -> T | None:
+        """What a part gives; `None` where it fails, or has failed before."""
+        if name in degraded:
+            work.close()
+            return None
         try:
             async with asyncio.timeout(self._seconds):
                 return await work

@@ -90,9 +90,10 @@ class MemorySearch:
     async def find(self, who: Principal, request: SearchMemories) -> FoundMemories:
         """Memories that have to do with the query, best first. Raises `Unavailable`: neither search answers."""
         audience = Audience(who.tenant, (who.user, owner_of_facts(who.user)), request.kinds or SEARCHED)
-        await asyncio.gather(self._embedded(who), self._search.prepare(audience, request.query))
-        async with self._memories.reading(who.tenant):
-            return await self._find(audience, request)
+        async with self._search.embedding(audience, request.query):
+            await self._embedded(who)
+            async with self._memories.reading(who.tenant):
+                return await self._find(audience, request)
 
     async def _find(self, audience: Audience, request: SearchMemories) -> FoundMemories:
         only = None
@@ -139,7 +140,7 @@ class MemorySearch:
         others = others if allowed is None else others & allowed
         if not others:
             return beside, found
-        more = await self._search.score(audience, query, sorted(others), found.weights)
+        more = await self._search.score(audience, query, sorted(others), found)
         for one, ids in list(beside.items()):
             for id in ids:
                 if id in others:
