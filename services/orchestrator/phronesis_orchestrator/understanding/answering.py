@@ -27,7 +27,7 @@ from ..turns.execution import TurnRun
 from .asking_model import ask_model
 from .executor import execute
 from .finding import Finding, confidence
-from .language import detect, fold, languages
+from .language import Language, detect, fold, languages
 from .lexicon import Lexicon
 from .personal import PersonalAnswer, answer_about_user, forget_confirmed, forget_source_confirmed, learn_turn, recall
 from .plan import (
@@ -165,8 +165,8 @@ class _Answering:
 
     async def answer(self) -> RuleAnswer:
         with self._phase("II route"):
-            lexicon = await self._lexicon()
-            understood = await self._understand(lexicon)
+            lexicon = await self._lexicon(self._language)
+            understood = await self._understand(lexicon, self._language)
             if lexicon is not None and isinstance(understood.plan, Unknown) and understood.plan.reason == "words":
                 understood, lexicon = await self._in_another_language(understood, lexicon)
             if lexicon is not None and self._model is not None and self._may_read(AnswerSource.TWIN):
@@ -273,29 +273,33 @@ class _Answering:
         return answer
 
     async def _in_another_language(self, understood: Understood, lexicon: Lexicon) -> tuple[Understood, Lexicon]:
-        """The message in a language in which all of its words are known; as it was where there is none."""
+        """The message in a language in which all of its words are known; as it was where there is none.
+
+        Where fewer of them are known than in its own, it is not read in that language at all: misspellings of every word would
+        be looked for, and in a dictionary that takes 0.1 GB.
+        """
         for language in languages().values():
-            if language.name == self._language.name:
+            if language.name == self._language.name or (other := await self._lexicon(language)) is None:
                 continue
-            before, self._language = self._language, language
-            other = await self._lexicon()
-            again = await self._understand(other)
-            if other is not None and isinstance(again.plan, DATA_PLANS) and not again.passed:
+            if await asyncio.to_thread(other.known, self._text) < await asyncio.to_thread(lexicon.known, self._text):
+                continue
+            again = await self._understand(other, language)
+            if isinstance(again.plan, DATA_PLANS) and not again.passed:
+                self._language = language
                 return again, other
-            self._language = before
         return understood, lexicon
 
-    async def _understand(self, lexicon: Lexicon | None, *, personal: bool = True) -> Understood:
+    async def _understand(self, lexicon: Lexicon | None, language: Language, *, personal: bool = True) -> Understood:
         """In a thread: a message of the greatest length takes some 35 ms."""
         spoken, focus = bool(self._turn.history), self._turn.focus
-        return await asyncio.to_thread(understand, self._text, lexicon, focus, self._language, personal=personal, spoken=spoken)
+        return await asyncio.to_thread(understand, self._text, lexicon, focus, language, personal=personal, spoken=spoken)
 
-    async def _lexicon(self) -> Lexicon | None:
+    async def _lexicon(self, language: Language) -> Lexicon | None:
         vocabularies = self._running.vocabularies
         if vocabularies is None:
             return None
         try:
-            return await vocabularies.lexicon(self._running.claim.who, self._language)
+            return await vocabularies.lexicon(self._running.claim.who, language)
         except ServiceError as error:
             log.warning("the words of the twin cannot be read: %s", error.code)
             if self._analyst:
@@ -459,7 +463,7 @@ class _Answering:
         if found is not None:
             return self._personal(understood, found, words)
         if lexicon is not None and not is_own(self._text, self._language):
-            of_data = await self._understand(lexicon, personal=False)
+            of_data = await self._understand(lexicon, self._language, personal=False)
             if isinstance(of_data.plan, DATA_PLANS):
                 if not self._may_read(AnswerSource.TWIN):
                     return await self._not_a_source(of_data, words, AnswerSource.TWIN)

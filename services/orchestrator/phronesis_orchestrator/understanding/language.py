@@ -7,7 +7,7 @@ import threading
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from importlib.resources import files
 from typing import Any
 
@@ -42,6 +42,8 @@ class Token:
 
 def fold(text: str) -> str:
     """A text in small letters without accents, its typographic quotes made plain."""
+    if text.isascii():
+        return text.lower()
     plain = unicodedata.normalize("NFKD", text.casefold())
     plain = "".join(c for c in plain if not unicodedata.combining(c))
     return "".join(_LATIN.get(c, c) for c in plain).replace("’", "'").replace("‘", "'")
@@ -110,7 +112,11 @@ class Language:
 
     def cues(self, name: str) -> frozenset[str]:
         """Folded words that a rule looks for as they stand; none where the language does not need the rule."""
-        return frozenset(self.words.get(f"cue.{name}", ()))
+        return self._cues.get(name, frozenset())
+
+    @cached_property
+    def _cues(self) -> Mapping[str, frozenset[str]]:
+        return {name.removeprefix("cue."): frozenset(words) for name, words in self.words.items() if name.startswith("cue.")}
 
     def holds(self, text: str, phrases: Iterable[str]) -> bool:
         """Whether one of some folded phrases stands in a text, word for word."""

@@ -35,6 +35,8 @@ _COMMON = 400
 """Names that a word may stand in and still tell them apart in part."""
 _SLIP = 8
 """How many times more names hold a word than its misspelling."""
+_TELLS_LITTLE = 0.05
+"""How much a small word tells names apart."""
 _MOST_AT_ONE_LEVEL = 0.8
 """Share of a type's things from which one level is meant where none is stated."""
 
@@ -196,11 +198,16 @@ class Lexicon:
         """Whether the ontology lists a word in just this form."""
         return token.folded in self._listed
 
+    def longest(self, stem: str) -> int:
+        """Tokens of the longest phrase that begins with a word; 0 where none does."""
+        return self._longest.get(stem, 0)
+
     @cached_property
-    def longest(self) -> int:
-        """Tokens of the longest phrase."""
-        lengths = [len(key) for key in (*self.phrases, *self.language.phrases)]
-        return min(_LONGEST, max(lengths, default=1))
+    def _longest(self) -> Mapping[str, int]:
+        found: dict[str, int] = {}
+        for key in (*self.phrases, *self.language.phrases):
+            found[key[0]] = min(_LONGEST, max(len(key), found.get(key[0], 0)))
+        return found
 
     def _add(self, phrase: str, *senses: Sense) -> None:
         key = self.language.key(phrase)
@@ -321,11 +328,17 @@ class Lexicon:
         self._words.update(token.folded for token in tokens)
         self._names.append(_Name(stems, senses, len(stems) == 1 and _has_capitals(name), in_full))
 
-    def _tells(self, stem: str) -> float:
-        """How much a word tells names apart."""
-        held = len(self._holding.get(stem, ()))
-        small = any(sense.kind in ("small", "also", "group", "or") for sense in self.language.phrases.get((stem,), ()))
-        return 0.05 if small else math.log(1 + (len(self._names) + 1) / (held + 0.5))
+    @cached_property
+    def _telling(self) -> Mapping[str, float]:
+        """How much each word of the names tells them apart."""
+        every = len(self._names) + 1
+        return {
+            stem: _TELLS_LITTLE if self._is_little(stem) else math.log(1 + every / (len(held) + 0.5))
+            for stem, held in self._holding.items()
+        }
+
+    def _is_little(self, stem: str) -> bool:
+        return any(sense.kind in ("small", "also", "group", "or") for sense in self.language.phrases.get((stem,), ()))
 
     def find_names(self, tokens: Sequence[Token]) -> list[Match]:
         """Names and parts of names in a message, the most complete first."""
@@ -341,11 +354,16 @@ class Lexicon:
         }
         found: dict[tuple[int, int], list[tuple[float, _Name]]] = defaultdict(list)
         leading: set[tuple[int, int]] = set()
+        standing: dict[str, list[int]] = defaultdict(list)
+        for place, stem in enumerate(stems):
+            standing[stem].append(place)
+        telling = self._telling
         for number in candidates:
             name = self._names[number]
-            weights = {stem: self._tells(stem) for stem in name.stems}
+            weights = {stem: telling[stem] for stem in name.stems}
             whole = sum(weights.values())
-            for at, end in _windows(stems, weights, self._joining):
+            places = sorted(n for stem in name.stems if weights[stem] > _TELLS_LITTLE for n in standing.get(stem, ()))
+            for at, end in _windows(stems, places, weights, self._joining):
                 if name.capitals and not _has_capitals(tokens[at].text) and self.language.phrases.get((stems[at],)):
                     continue
                 said = {stem for stem in stems[at:end] if stem in weights}
@@ -381,6 +399,10 @@ class Lexicon:
     def knows(self, token: Token) -> bool:
         """Whether a word stands anywhere in the lexicon or the language."""
         return token.stem in self.stems or token.folded in self._words
+
+    def known(self, text: str) -> int:
+        """How many words of a text stand in the lexicon or the language."""
+        return sum(self.knows(token) for token in self.language.tokens(text))
 
     def holding(self, stem: str) -> list[EntityRef]:
         """The things in whose names a word stands, a thing once for each of its names."""
@@ -533,10 +555,12 @@ def _short_forms(name: str) -> Iterator[str]:
             yield bare
 
 
-def _windows(stems: Sequence[str], weights: Mapping[str, float], joining: frozenset[str]) -> Iterator[tuple[int, int]]:
+def _windows(
+    stems: Sequence[str], places: Sequence[int], weights: Mapping[str, float], joining: frozenset[str]
+) -> Iterator[tuple[int, int]]:
     """Runs of a message's words that stand in a name, at most one other word between two of them, and that a small one."""
     run: list[int] = []
-    for place in (n for n, stem in enumerate(stems) if stem in weights and weights[stem] > 0.05):
+    for place in places:
         parted = run and any(stem not in joining and stem not in weights for stem in stems[run[-1] + 1 : place])
         again = next((n for n, at in enumerate(run) if stems[at] == stems[place]), None)
         if run and (parted or place - run[-1] > 2 or again is not None):

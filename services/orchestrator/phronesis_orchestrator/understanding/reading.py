@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import cached_property
 from typing import Any, Literal
 
 from rapidfuzz.distance import Prefix
@@ -50,9 +51,13 @@ class Item:
         """The values of its senses of a kind."""
         return tuple(sense.value for sense in self.senses if sense.kind == kind)
 
+    @cached_property
+    def _kinds(self) -> frozenset[str]:
+        return frozenset(sense.kind for sense in self.senses)
+
     def has(self, *kinds: str) -> bool:
         """Whether it may be of one of the kinds."""
-        return any(sense.kind in kinds for sense in self.senses)
+        return not self._kinds.isdisjoint(kinds)
 
     def names_type(self, type: str) -> bool:
         """Whether it may be a word for a type."""
@@ -124,8 +129,10 @@ def _known_by_a_word(items: Sequence[Item], tokens: Sequence[Token], lexicon: Le
         return found
     topics = lexicon.language.cues("topic")
     for n, item in enumerate(items):
+        if item.senses:
+            continue
         before = [" ".join(token.folded for token in tokens[max(0, item.at - length) : item.at]) for length in (1, 2)]
-        if item.senses or any(words in topics for words in before):
+        if any(words in topics for words in before):
             continue  # about transport: what texts say of it
         refs = lexicon.known_by(tokens[item.at].stem) if item.end - item.at == 1 else ()
         types = {ref.type for ref in refs}
@@ -170,7 +177,7 @@ def _is_slip(token: Token, better: str, language: Language) -> bool:
 def _phrases(tokens: Sequence[Token], lexicon: Lexicon) -> Iterator[Item]:
     stems = tuple(token.stem for token in tokens)
     for at in range(len(stems)):
-        for end in range(at + 1, min(len(stems), at + lexicon.longest) + 1):
+        for end in range(at + 1, min(len(stems), at + lexicon.longest(stems[at])) + 1):
             senses = lexicon.look_up(stems[at:end])
             if end - at > 1 and _hides_data(senses, stems[at:end], lexicon):
                 continue

@@ -44,13 +44,19 @@ from phronesis_contracts.facts import (
 from phronesis_contracts.instructions import AgentProfile
 from phronesis_contracts.media import ExtractedText, MediaKind
 from phronesis_contracts.memory import AugmentedMemoryContext, ContextItem, ItemKind
+from phronesis_contracts.ontology import VOCABULARY
 from phronesis_contracts.orchestrator import Reply
 from phronesis_orchestrator.conversations.history import PastMessage
 from phronesis_orchestrator.models.reasoner import RULES
 from phronesis_orchestrator.turns.turn import Completed
-from phronesis_orchestrator.understanding.plan import Focus, QuotedSource
+from phronesis_orchestrator.understanding import answering
+from phronesis_orchestrator.understanding.language import Language
+from phronesis_orchestrator.understanding.plan import Focus, QuotedSource, Understood
+from phronesis_orchestrator.understanding.planner import understand
+from phronesis_orchestrator.understanding.reader import Vocabularies
 from tests.unit.orchestrator.fakes import FakeConversations, FakeNeighbours, ScriptedReasoner, Stage, claim, query
 from tests.unit.orchestrator.fakes import reply as written
+from tests.unit.orchestrator.tasks.portfolio import vocabulary
 from tests.unit.orchestrator.test_text import ASKED, GDF, found
 
 _WHEN = datetime(2026, 3, 1, tzinfo=UTC)
@@ -586,3 +592,25 @@ async def test_another_value_asks_the_computed_question_again() -> None:
     neighbours = FakeNeighbours(memory=NOTHING, owners=held(passage("staff.csv", STAFF)))
     reply = await answered("and in Sales?", neighbours, focus=Focus(quoted=source))
     assert reply.user_response.startswith("**staff.csv**: There is 1 such row. name: Lars Holt;"), reply.user_response
+
+
+@pytest.mark.parametrize(
+    ("text", "read_in"),
+    [
+        ("What is Crossrail for, and what do the mudlarks think of it?", ["en"]),
+        ("Ampelfarbe von NS&I Rainbow 2023?", ["en", "de"]),
+    ],
+)
+async def test_a_message_is_read_in_another_language_only_if_that_knows_as_many_of_its_words(
+    text: str, read_in: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[str] = []
+
+    def read(text: str, lexicon: Any, focus: Focus, language: Language, **more: Any) -> Understood:
+        found.append(language.name)
+        return understand(text, lexicon, focus, language, **more)
+
+    monkeypatch.setattr(answering, "understand", read)
+    neighbours = FakeNeighbours(owners={VOCABULARY.subject: vocabulary()})
+    await Stage(RULES, neighbours, vocabularies=Vocabularies(neighbours)).attempt(claim(text))
+    assert list(dict.fromkeys(found)) == read_in
