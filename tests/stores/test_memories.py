@@ -29,7 +29,7 @@ from phronesis_memory.items.drafts import Drafter
 from phronesis_memory.items.rows import MOST_VERSIONS, ItemRemover
 from phronesis_memory.items.search import HybridSearch
 from phronesis_memory.memories.handlers import MemoryEmbedder, MemoryHandlers
-from phronesis_memory.memories.search import MemorySearch
+from phronesis_memory.memories.search import ASKING, MemorySearch
 from phronesis_memory.memories.store import PostgresMemories
 from phronesis_memory.words.store import PostgresTexts
 from tests.support.memory import Memory, WordEmbedder, calling, open_memory, someone
@@ -127,6 +127,36 @@ async def test_a_message_is_found_by_its_speaker_and_by_what_was_said_beside_it(
     await memories.add(who, *said, conversation="c1")
     assert (await memories.search(who, "where is the bicycle"))[:2] == ["Where did you leave the bicycle?", "Behind the bakery"]
     assert (await memories.search(who, "Ada"))[0] == "Behind the bakery"
+
+
+async def test_what_follows_a_question_comes_before_what_went_ahead_of_it(memories: Memories) -> None:
+    who = someone()
+    said = ("It was a fine day", "Where did you leave the bicycle?", "Well, let me think", "Behind the bakery")
+    await memories.add(who, *({"text": text, "speaker": "Bo"} for text in said), conversation="c1")
+    found = await memories.handlers.search(calling(who), SearchMemories(query="where did you leave the bicycle"))
+    scores = {one.text: one.score for one in found.memories}
+    assert scores["Well, let me think"] > scores["Behind the bakery"] > scores["It was a fine day"]
+
+
+@pytest.mark.parametrize("mark", ["?", "？", "؟"])
+async def test_a_message_that_asks_scores_less_than_one_that_tells_the_same(memories: Memories, mark: str) -> None:
+    who = someone()
+    await memories.add(who, {"text": "The boiler is mended", "speaker": "Bo"}, conversation="c1")
+    await memories.add(who, {"text": f"The boiler is mended{mark}", "speaker": "Bo"}, conversation="c2")
+    found = await memories.handlers.search(calling(who), SearchMemories(query="the boiler"))
+    scores = {one.text: one.score for one in found.memories}
+    assert scores == {
+        "The boiler is mended": pytest.approx(scores["The boiler is mended"]),
+        f"The boiler is mended{mark}": pytest.approx(ASKING * scores["The boiler is mended"], abs=1e-5),
+    }
+
+
+async def test_a_note_is_not_outranked_for_standing_alone(memories: Memories) -> None:
+    who = someone()
+    await memories.add(who, "The cellar key")
+    said = [{"text": "The cellar", "speaker": "Bo"}, {"text": "The cellar key hangs", "speaker": "Ada"}]
+    await memories.add(who, *said, conversation="c1")
+    assert (await memories.search(who, "cellar key"))[0] == "The cellar key"
 
 
 async def test_a_model_that_hangs_is_asked_once_and_the_words_find_what_was_said(memories: Memories) -> None:

@@ -1,11 +1,13 @@
-"""The search for memories: by meaning and by words, and messages by what was said right before and behind them, too."""
+"""The search for memories: by meaning and by words, and messages by what was said around them, too."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from phronesis_contracts import Principal
 from phronesis_contracts.memories import FoundMemories, FoundMemory, MemoryFilter, SearchMemories
@@ -14,7 +16,7 @@ from phronesis_contracts.memory import ItemKind
 from ..items.search import COVERAGE, Candidate, HybridSearch, SearchResult
 from ..values import Audience, owner_of_facts
 from ..words.ranking import Weights, match_share
-from .store import SEARCHED, PostgresMemories, fit
+from .store import SEARCHED, Beside, PostgresMemories, fit
 
 WIDTH = 100
 """Candidates of each of the two searches."""
@@ -22,8 +24,18 @@ AROUND = 60
 """Candidates, the best by themselves, whose neighbours are looked at."""
 TEXT = 0.8
 """Weight of the words' share beside the cosine's 1 (`bench.conversations`, the tuning half: flat from 0.6 to 0.8)."""
-NEIGHBOUR = 0.4
-"""What the better neighbour's own score counts beside a message's (likewise: flat from 0.3 to 0.5)."""
+NEIGHBOURS: Mapping[int, float] = {-2: 0.3, -1: 0.5, 1: 0.1}
+"""What the score of a message counts for another, by where it stands: two places before it, one before, one behind.
+
+An answer follows its question, at once or after a remark (likewise: flat from 0.2 to 0.3, 0.4 to 0.6, and 0 to 0.2).
+"""
+ASKING = 0.85
+"""What is left of the score of a message that asks something, which is seldom the answer (likewise: flat from 0.8 to 0.9)."""
+ALONE = 0.4
+"""What the neighbours of a memory that is no message are taken to score, of its own score."""
+_COUNTED = sum(NEIGHBOURS.values())
+_STEPS = (0, *{sign * step for step in NEIGHBOURS for sign in (1, -1)})
+"""Where a message stands itself, its neighbours, and those whose neighbour it is."""
 
 
 FRESH = 16
@@ -36,37 +48,59 @@ _LOOK = 0.01
 
 @dataclass(frozen=True)
 class Ranked:
-    """A candidate, and the score of the better message beside it."""
+    """A candidate, and what the messages around it score."""
 
     candidate: Candidate
     score: float
     """0 to 1."""
     neighbour: float | None
+    """0 to 1, by `NEIGHBOURS`; `None` where no message around it is known."""
 
 
-def rank(
-    candidates: Sequence[Candidate], weights: Weights | None, beside: Mapping[str, Sequence[str]], floor: float | None
-) -> list[Ranked]:
+@dataclass(frozen=True)
+class Around:
+    """Where messages stand in their conversations."""
+
+    near: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
+    """For a message the ids of those near it, by how many places behind it they stand."""
+    asking: frozenset[str] = frozenset()
+    """Messages that ask something."""
+
+    @staticmethod
+    def of(found: Sequence[Beside]) -> Around:
+        """What some messages have beside them, and so what these have beside each other."""
+        rows: dict[str, dict[int, str]] = defaultdict(dict)
+        for one in found:
+            rows[one.id][one.step] = one.other
+        near: dict[str, dict[int, str]] = defaultdict(dict)
+        for row in rows.values():
+            for (at, id), (place, other) in itertools.permutations(row.items(), 2):
+                near[id][place - at] = other
+        return Around(near, frozenset(one.other for one in found if one.asks))
+
+
+def rank(candidates: Sequence[Candidate], weights: Weights | None, around: Around, floor: float | None) -> list[Ranked]:
     """Candidates that have to do with the query, best first.
 
-    A candidate's own score is its cosine with the share of the query's words that it has; a part of the better neighbour's is
-    added, since an answer often stands beside the words of its question. Nothing is stretched over the candidates, so that the
-    best of poor matches stays poor, and scores of two searches can be compared.
+    A candidate's own score is its cosine with the share of the query's words that it has; parts of its neighbours' are added,
+    since an answer often stands behind the words of its question. Nothing is stretched over the candidates, so that the best of
+    poor matches stays poor, and scores of two searches can be compared.
 
     Args:
         weights: how the query's words weigh; `None` where they were not searched.
-        beside: for a message the ids of its neighbours.
         floor: the cosine below which texts are unrelated; `None` where the model knows no such line.
     """
     own = {one.id: _own_score(one, weights) for one in candidates}
     related = {one.id for one in candidates if _is_related(one, floor)}
     found: list[Ranked] = []
     for one in candidates:
-        around = [id for id in beside.get(one.id, ()) if id in own]
-        if one.id not in related and related.isdisjoint(around):
+        near = {step: id for step, id in around.near.get(one.id, {}).items() if step in NEIGHBOURS and id in own}
+        if one.id not in related and related.isdisjoint(near.values()):
             continue
-        better = max((own[id] for id in around), default=None)
-        found.append(Ranked(one, (own[one.id] + NEIGHBOUR * (better or 0.0)) / (1 + NEIGHBOUR), better))
+        told = sum(NEIGHBOURS[step] * own[id] for step, id in near.items()) / _COUNTED
+        counted = told if one.kind is ItemKind.MESSAGE else ALONE * own[one.id]
+        score = (own[one.id] + _COUNTED * counted) / (1 + _COUNTED) * (ASKING if one.id in around.asking else 1.0)
+        found.append(Ranked(one, score, told if near else None))
     return sorted(found, key=lambda ranked: (-ranked.score, ranked.candidate.id))
 
 
@@ -104,8 +138,8 @@ class MemorySearch:
             found = await self._search.score(audience, request.query, only)
         else:
             [found] = await self._search.find(audience, [request.query], WIDTH)
-        beside, found = await self._with_neighbours(audience, request.query, found, only)
-        ranked = rank(found.candidates, found.weights, beside, self._floor)
+        around, found = await self._with_neighbours(audience, request.query, found, only)
+        ranked = rank(found.candidates, found.weights, around, self._floor)
         best = ranked[: request.limit]
         read = await self._memories.read(audience, [one.candidate.id for one in best], request.as_of)
         if len(read) < len(best) < len(ranked):
@@ -128,25 +162,20 @@ class MemorySearch:
 
     async def _with_neighbours(
         self, audience: Audience, query: str, found: SearchResult, only: Sequence[str] | None
-    ) -> tuple[dict[str, list[str]], SearchResult]:
-        """The neighbours of the messages found, and the candidates with those that were not found by themselves."""
+    ) -> tuple[Around, SearchResult]:
+        """Where the messages found stand, and the candidates with their neighbours that were not found by themselves."""
         best = sorted(found.candidates, key=lambda one: -_own_score(one, found.weights))[:AROUND]
         messages = [one.id for one in best if one.kind is ItemKind.MESSAGE]
         if not messages:
-            return {}, found
-        beside = await self._memories.beside(audience, messages)
-        known, allowed = {one.id for one in found.candidates}, None if only is None else set(only)
-        others = {id for ids in beside.values() for id in ids} - known
-        others = others if allowed is None else others & allowed
-        if not others:
-            return beside, found
-        more = await self._search.score(audience, query, sorted(others), found)
-        for one, ids in list(beside.items()):
-            for id in ids:
-                if id in others:
-                    beside.setdefault(id, []).append(one)
+            return Around(), found
+        around = Around.of(await self._memories.beside(audience, messages, _STEPS))
+        new = around.near.keys() - {one.id for one in found.candidates}
+        new = new if only is None else new & set(only)
+        if not new:
+            return around, found
+        more = await self._search.score(audience, query, sorted(new), found)
         whole = (*found.candidates, *more.candidates)
-        return beside, SearchResult(whole, found.degraded | more.degraded, found.weights)
+        return around, SearchResult(whole, found.degraded | more.degraded, found.weights)
 
 
 def _filters(wanted: MemoryFilter) -> bool:

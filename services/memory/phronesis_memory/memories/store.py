@@ -70,9 +70,9 @@ _BESIDE = f"""
     WITH one AS MATERIALIZED (
         SELECT id, said_in, position FROM items WHERE id = ANY($3::uuid[]) AND tenant || '' = $1 AND owner = ANY($2::text[])
     ), near AS MATERIALIZED (
-        SELECT id, said_in, place FROM one, unnest(ARRAY[position - 1, position + 1]) AS place
+        SELECT id, said_in, step, position + step AS place FROM one, unnest($4::int[]) AS step
     )
-    SELECT near.id, other.id AS beside
+    SELECT near.id, near.step, other.id AS beside, left(other.body, 1000) ~ '[?？؟]' AS asks
     FROM near JOIN items other ON (other.said_in, other.position) = (near.said_in, near.place)
     WHERE other.tenant || '' = $1 AND other.owner = ANY($2::text[]) AND {LIVE}"""  # noqa: S608
 _AS_OF = """
@@ -114,6 +114,18 @@ class Waiting:
     tenant: str
     owner: str
     drafts: Mapping[str, Draft]
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A message that stands near another."""
+
+    id: str
+    step: int
+    """How many places behind it the other stands."""
+    other: str
+    asks: bool
+    """Whether the other asks something."""
 
 
 @dataclass(frozen=True)
@@ -219,13 +231,11 @@ class PostgresMemories:
         """Let the reads of a search share a transaction."""
         return self._database.reading(tenant)
 
-    async def beside(self, audience: Audience, ids: Sequence[str]) -> dict[str, list[str]]:
-        """For each message the ids of those right before and behind it in its conversation."""
-        found: dict[str, list[str]] = {}
+    async def beside(self, audience: Audience, ids: Sequence[str], steps: Sequence[int]) -> list[Beside]:
+        """The messages that stand so many places behind each of some in its conversation; before it, below 0; 0 is itself."""
         async with self._database.connection(audience.tenant) as connection:
-            for row in await connection.fetch(_BESIDE, audience.tenant, list(audience.owners), list(ids)):
-                found.setdefault(str(row["id"]), []).append(str(row["beside"]))
-        return found
+            rows = await connection.fetch(_BESIDE, audience.tenant, list(audience.owners), list(ids), list(steps))
+        return [Beside(str(row["id"]), row["step"], str(row["beside"]), row["asks"]) for row in rows]
 
     async def read(self, audience: Audience, ids: Sequence[str], as_of: datetime | None = None) -> dict[str, Memory]:
         """Those of `ids` that the audience holds, as they are or as they were at a moment."""
