@@ -41,7 +41,7 @@ _PATIENT = 3_600.0
 
 
 class _Drawn(Embedding):
-    """Questions cost what the model takes, and what is stored costs nothing: its vectors come from the `source` of all others."""
+    """Questions cost what the model takes. What is stored costs nothing: its vectors are of the `source` of all others."""
 
     def __init__(self, works: LocalEmbedder, given: GivenVectors, source: Synthetic) -> None:
         super().__init__(works, given)

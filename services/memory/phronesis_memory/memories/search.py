@@ -20,7 +20,7 @@ from .store import SEARCHED, Beside, PostgresMemories, fit
 
 WIDTH = 100
 """Candidates of each of the two searches."""
-AROUND = 60
+AROUND = 40
 """Candidates, the best by themselves, whose neighbours are looked at."""
 TEXT = 0.8
 """Weight of the words' share beside the cosine's 1 (`bench.conversations`, the tuning half: flat from 0.6 to 0.8)."""
