@@ -153,7 +153,7 @@ class FoundMemory(Memory):
     score: float
     """0 to 1, comparable between searches: how near it is in meaning and in words."""
     why: dict[str, float]
-    """`vector` (cosine), `text` (BM25) and `neighbour` (the scores of the messages around it), where it has them."""
+    """`vector` (cosine), `text` (BM25) and `neighbour` (the weighted scores of the messages around it), where it has them."""
 
 
 class FoundMemories(Described):

@@ -7,7 +7,7 @@ import contextlib
 import itertools
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from phronesis_contracts import Principal
 from phronesis_contracts.memories import FoundMemories, FoundMemory, MemoryFilter, SearchMemories
@@ -25,14 +25,17 @@ AROUND = 40
 TEXT = 0.8
 """Weight of the words' share beside the cosine's 1 (`bench.conversations`, the tuning half: flat from 0.6 to 0.8)."""
 NEIGHBOURS: Mapping[int, float] = {-2: 0.3, -1: 0.5, 1: 0.1}
-"""What the score of a message counts for another, by where it stands: two places before it, one before, one behind.
+"""What the score of a message counts for another, by where it stands: two places before it, one before, one after.
 
 An answer follows its question, at once or after a remark (likewise: flat from 0.2 to 0.3, 0.4 to 0.6, and 0 to 0.2).
 """
 ASKING = 0.85
 """What is left of the score of a message that asks something, which is seldom the answer (likewise: flat from 0.8 to 0.9)."""
 ALONE = 0.4
-"""What the neighbours of a memory that is no message are taken to score, of its own score."""
+"""What a memory that is no message has for its neighbours' scores: this much of its own.
+
+Set so that such a memory scores what it did when one neighbour counted 0.4; not measured.
+"""
 _COUNTED = sum(NEIGHBOURS.values())
 _STEPS = (0, *{sign * step for step in NEIGHBOURS for sign in (1, -1)})
 """Where a message stands itself, its neighbours, and those whose neighbour it is."""
@@ -61,9 +64,9 @@ class Ranked:
 class Around:
     """Where messages stand in their conversations."""
 
-    near: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
-    """For a message the ids of those near it, by how many places behind it they stand."""
-    asking: frozenset[str] = frozenset()
+    near: Mapping[str, Mapping[int, str]]
+    """For a message the ids of those near it, by how many places after it they stand; below 0, before it."""
+    asking: frozenset[str]
     """Messages that ask something."""
 
     @staticmethod
@@ -83,7 +86,7 @@ def rank(candidates: Sequence[Candidate], weights: Weights | None, around: Aroun
     """Candidates that have to do with the query, best first.
 
     A candidate's own score is its cosine with the share of the query's words that it has; parts of its neighbours' are added,
-    since an answer often stands behind the words of its question. Nothing is stretched over the candidates, so that the best of
+    since an answer often comes after the words of its question. Nothing is stretched over the candidates, so that the best of
     poor matches stays poor, and scores of two searches can be compared.
 
     Args:
@@ -167,7 +170,7 @@ class MemorySearch:
         best = sorted(found.candidates, key=lambda one: -_own_score(one, found.weights))[:AROUND]
         messages = [one.id for one in best if one.kind is ItemKind.MESSAGE]
         if not messages:
-            return Around(), found
+            return Around.of(()), found
         around = Around.of(await self._memories.beside(audience, messages, _STEPS))
         new = around.near.keys() - {one.id for one in found.candidates}
         new = new if only is None else new & set(only)

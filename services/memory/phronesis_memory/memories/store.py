@@ -118,11 +118,11 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Beside:
-    """A message that stands near another."""
+    """A message, and one that stands near it in its conversation."""
 
     id: str
     step: int
-    """How many places behind it the other stands."""
+    """How many places after it the other stands; below 0, before it; 0 where it is the message itself."""
     other: str
     asks: bool
     """Whether the other asks something."""
@@ -232,7 +232,7 @@ class PostgresMemories:
         return self._database.reading(tenant)
 
     async def beside(self, audience: Audience, ids: Sequence[str], steps: Sequence[int]) -> list[Beside]:
-        """The messages that stand so many places behind each of some in its conversation; before it, below 0; 0 is itself."""
+        """The messages at these steps from each of some in its conversation: -1 is the one before it, 1 the one after it."""
         async with self._database.connection(audience.tenant) as connection:
             rows = await connection.fetch(_BESIDE, audience.tenant, list(audience.owners), list(ids), list(steps))
         return [Beside(str(row["id"]), row["step"], str(row["beside"]), row["asks"]) for row in rows]

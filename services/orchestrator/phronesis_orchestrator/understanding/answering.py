@@ -275,13 +275,14 @@ class _Answering:
     async def _in_another_language(self, understood: Understood, lexicon: Lexicon) -> tuple[Understood, Lexicon]:
         """The message in a language in which all of its words are known; as it was where there is none.
 
-        Where fewer of them are known than in its own, it is not read in that language at all: misspellings of every word would
-        be looked for, and in a dictionary that takes 0.1 GB.
+        A language that knows fewer of the words than the message's own is not tried: every other word would be looked up as a
+        misspelling, and in a dictionary that may take 0.1 GB.
         """
+        known = await asyncio.to_thread(lexicon.known, self._text)
         for language in languages().values():
             if language.name == self._language.name or (other := await self._lexicon(language)) is None:
                 continue
-            if await asyncio.to_thread(other.known, self._text) < await asyncio.to_thread(lexicon.known, self._text):
+            if await asyncio.to_thread(other.known, self._text) < known:
                 continue
             again = await self._understand(other, language)
             if isinstance(again.plan, DATA_PLANS) and not again.passed:
