@@ -143,13 +143,13 @@ async def test_it_starts_without_its_store_and_works_when_the_store_comes(nats_s
                 await ask(gateway, who, UPSERT, PAIR)
         await server.start()
         try:
-            await eventually(lambda: _is_ready(gateway, who), within=20)
+            await eventually(lambda: _is_ready(gateway, who))
             assert (await ask(gateway, who, UPSERT, PAIR)).nodes_created == 2
             await server.kill()
             with pytest.raises(Unavailable):
                 await ask(gateway, who, NODES, NodeKeys(keys=("EntityProject/a/2023",)))
             await server.start()
-            await eventually(lambda: _is_ready(gateway, who), within=20)
+            await eventually(lambda: _is_ready(gateway, who))
             found = await ask(gateway, who, NODES, NodeKeys(keys=("EntityProject/a/2023",)))
             assert [each.id for each in found.nodes] == ["a"]
         finally:
