@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -62,6 +62,10 @@ class SearchResult:
     """How the query's words weigh in the audience, for scoring more items; `None` where the words were not searched."""
 
 
+Widening: TypeAlias = Callable[[SearchResult], Awaitable[Sequence[str]]]
+"""Told what a search has found, each candidate with the figures that are known by then: the ids of more items to judge."""
+
+
 class HybridSearch:
     """Searches one audience for several queries, each with its own candidates. `seconds` is the time of each stage."""
 
@@ -71,8 +75,18 @@ class HybridSearch:
         self._vectors, self._texts, self._queries = vectors, texts, queries
         self._candidates, self._seconds = candidates, seconds
 
-    async def find(self, audience: Audience, queries: Sequence[str], limit: int = 0) -> list[SearchResult]:
-        """For each query what the audience holds; a failed search is named in `degraded`. Raises `Unavailable`: both failed."""
+    async def find(
+        self, audience: Audience, queries: Sequence[str], limit: int = 0, widen: Widening | None = None
+    ) -> list[SearchResult]:
+        """For each query what the audience holds; a failed search is named in `degraded`.
+
+        Args:
+            limit: candidates of each of the two searches, where that is more than usual.
+            widen: names more items, which become candidates beside those that were found.
+
+        Raises:
+            Unavailable: both searches failed.
+        """
         most = max(self._candidates, limit)
         degraded: set[str] = set()
         near, worded = await asyncio.gather(
@@ -83,18 +97,28 @@ class HybridSearch:
             raise Unavailable("neither search answers", retry_after=1)
         nears: list[_VectorHits | None] = list(near) if near is not None else [None] * len(queries)
         wordeds: list[_TextHits | None] = list(worded) if worded is not None else [None] * len(queries)
-        cosines, texts = await asyncio.gather(
-            self._cosines(audience, nears, wordeds, degraded), self._figures(audience, nears, wordeds, degraded)
-        )
-        weights = [one[0] if one else None for one in wordeds]
-        return [
-            SearchResult(
-                _rank(near, known, text, weight or _NO_WEIGHTS),
-                frozenset(degraded | ({"vector"} if near is None else set())),
-                weight,
-            )
-            for near, known, text, weight in zip(nears, cosines, texts, weights, strict=True)
+        known = [
+            None if one is None else {hit.id: hit.cosine if hit.nearest is None else hit.nearest for hit in one[1]}
+            for one in nears
         ]
+        read = [None if one is None else {hit.id: hit for hit in one[1]} for one in wordeds]
+
+        def results() -> list[SearchResult]:
+            return [
+                SearchResult(
+                    _rank(near, cosines, texts, words[0] if words else _NO_WEIGHTS),
+                    frozenset(degraded | ({"vector"} if near is None else set())),
+                    words[0] if words else None,
+                )
+                for near, cosines, texts, words in zip(nears, known, read, wordeds, strict=True)
+            ]
+
+        more = await asyncio.gather(*map(widen, results())) if widen is not None else [()] * len(queries)
+        await asyncio.gather(
+            self._complete_cosines(audience, nears, known, wordeds, more, degraded),
+            self._complete_figures(audience, wordeds, read, nears, more, degraded),
+        )
+        return results()
 
     @asynccontextmanager
     async def embedding(self, audience: Audience, query: str) -> AsyncIterator[None]:
@@ -106,21 +130,12 @@ class HybridSearch:
             work.cancel()
             await asyncio.gather(work, return_exceptions=True)
 
-    async def score(
-        self, audience: Audience, query: str, ids: Sequence[str], found: SearchResult | None = None
-    ) -> SearchResult:
-        """The same figures for those of `ids` that the audience holds.
-
-        Args:
-            found: of a search of the same audience for the same query: its weights hold, and what failed is not tried again.
-
-        Raises:
-            Unavailable: both searches failed.
-        """
-        degraded = set(found.degraded if found else ())
+    async def score(self, audience: Audience, query: str, ids: Sequence[str]) -> SearchResult:
+        """The same figures for those of `ids` that the audience holds. Raises `Unavailable`: both searches failed."""
+        degraded: set[str] = set()
         cosines, worded = await asyncio.gather(
             self._part("vector", self._cosines_of(audience, query, ids), degraded),
-            self._part("text", self._figures_of(audience, query, ids, found.weights if found else None), degraded),
+            self._part("text", self._figures_of(audience, query, ids), degraded),
         )
         if cosines is None and worded is None:
             raise Unavailable("neither search answers", retry_after=1)
@@ -134,11 +149,8 @@ class HybridSearch:
         [found] = await self._vectors.similarity(audience, list(vectors.values()), [ids])
         return found
 
-    async def _figures_of(
-        self, audience: Audience, query: str, ids: Sequence[str], weights: Weights | None
-    ) -> tuple[Weights, list[TextHit]]:
-        if weights is None:
-            [(weights, _)] = await self._texts.search(audience, [query], 1)
+    async def _figures_of(self, audience: Audience, query: str, ids: Sequence[str]) -> tuple[Weights, list[TextHit]]:
+        [(weights, _)] = await self._texts.search(audience, [query], 1)
         [found] = await self._texts.score(audience, [weights], [ids])
         return weights, found
 
@@ -148,40 +160,46 @@ class HybridSearch:
         of_query = {query: (vector, hits) for (query, vector), hits in zip(vectors.items(), found, strict=True)}
         return [of_query.get(query) for query in queries]
 
-    async def _cosines(
-        self, audience: Audience, near: Sequence[_VectorHits | None], worded: Sequence[_TextHits | None], degraded: set[str]
-    ) -> list[dict[str, float] | None]:
-        """The cosine of every candidate: of those that only the words found too, and by the passages of what has some."""
-        cosines = [
-            None if one is None else {hit.id: hit.cosine if hit.nearest is None else hit.nearest for hit in one[1]}
-            for one in near
-        ]
-        closer: list[tuple[dict[str, float], Vector, list[str]]] = []
-        for known, one, words in zip(cosines, near, worded, strict=True):
+    async def _complete_cosines(
+        self,
+        audience: Audience,
+        near: Sequence[_VectorHits | None],
+        cosines: Sequence[dict[str, float] | None],
+        worded: Sequence[_TextHits | None],
+        more: Sequence[Sequence[str]],
+        degraded: set[str],
+    ) -> None:
+        """Add the cosines of what the vectors have not found, and those of the nearest passages of what has some."""
+        wanted: list[tuple[dict[str, float], Vector, list[str]]] = []
+        for known, one, words, added in zip(cosines, near, worded, more, strict=True):
             if one is not None and known is not None:
-                others = [hit.id for hit in words[1] if hit.id not in known] if words else []
+                others = dict.fromkeys([*(hit.id for hit in words[1]), *added] if words else added)
                 untold = [hit.id for hit in one[1] if hit.nearest is None and hit.kind not in _WITHOUT_PASSAGES]
-                closer.append((known, one[0], untold + others))
-        if any(ids for *_, ids in closer):
-            work = self._vectors.similarity(audience, [vector for _, vector, _ in closer], [ids for *_, ids in closer])
-            for (known, *_), more in zip(closer, await self._part("vector", work, degraded) or [], strict=False):
-                known |= more
-        return cosines
+                wanted.append((known, one[0], [*untold, *(id for id in others if id not in known)]))
+        if any(ids for *_, ids in wanted):
+            work = self._vectors.similarity(audience, [vector for _, vector, _ in wanted], [ids for *_, ids in wanted])
+            for (known, *_), told in zip(wanted, await self._part("vector", work, degraded) or [], strict=False):
+                known |= told
 
-    async def _figures(
-        self, audience: Audience, near: Sequence[_VectorHits | None], worded: Sequence[_TextHits | None], degraded: set[str]
-    ) -> list[dict[str, TextHit] | None]:
-        """BM25 of every candidate, those that only the vectors found included."""
-        texts = [None if one is None else {hit.id: hit for hit in one[1]} for one in worded]
-        closer: list[tuple[dict[str, TextHit], Weights, list[str]]] = []
-        for known, one, vectors in zip(texts, worded, near, strict=True):
-            if one is not None and known is not None and one[0].idf and vectors is not None:
-                closer.append((known, one[0], [hit.id for hit in vectors[1] if hit.id not in known]))
-        if any(ids for *_, ids in closer):
-            work = self._texts.score(audience, [weights for _, weights, _ in closer], [ids for *_, ids in closer])
-            for (known, *_), more in zip(closer, await self._part("text", work, degraded) or [], strict=False):
-                known |= {hit.id: hit for hit in more}
-        return texts
+    async def _complete_figures(
+        self,
+        audience: Audience,
+        worded: Sequence[_TextHits | None],
+        texts: Sequence[dict[str, TextHit] | None],
+        near: Sequence[_VectorHits | None],
+        more: Sequence[Sequence[str]],
+        degraded: set[str],
+    ) -> None:
+        """Add the BM25 of what the words have not found."""
+        wanted: list[tuple[dict[str, TextHit], Weights, list[str]]] = []
+        for known, one, vectors, added in zip(texts, worded, near, more, strict=True):
+            if one is not None and known is not None:
+                found = [hit.id for hit in vectors[1]] if vectors is not None and one[0].idf else []
+                wanted.append((known, one[0], [id for id in dict.fromkeys([*found, *added]) if id not in known]))
+        if any(ids for *_, ids in wanted):
+            work = self._texts.score(audience, [weights for _, weights, _ in wanted], [ids for *_, ids in wanted])
+            for (known, *_), told in zip(wanted, await self._part("text", work, degraded) or [], strict=False):
+                known |= {hit.id: hit for hit in told}
 
     async def _part(self, name: str, work: Coroutine[Any, Any, T], degraded: set[str]) -> T | None:
         """What a part gives; `None` where it fails, or has failed before."""

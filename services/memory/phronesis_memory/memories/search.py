@@ -18,10 +18,8 @@ from ..values import Audience, owner_of_facts
 from ..words.ranking import Weights, match_share
 from .store import SEARCHED, Beside, PostgresMemories, fit
 
-WIDTH = 100
-"""Candidates of each of the two searches."""
 AROUND = 40
-"""Candidates, the best by themselves, whose neighbours are looked at."""
+"""Candidates, the best by what the two searches say of them at once, whose neighbours are looked at."""
 TEXT = 0.8
 """Weight of the words' share beside the cosine's 1 (`bench.conversations`, the tuning half: flat from 0.6 to 0.8)."""
 NEIGHBOURS: Mapping[int, float] = {-2: 0.3, -1: 0.5, 1: 0.1}
@@ -127,21 +125,26 @@ class MemorySearch:
     async def find(self, who: Principal, request: SearchMemories) -> FoundMemories:
         """Memories that have to do with the query, best first. Raises `Unavailable`: neither search answers."""
         audience = Audience(who.tenant, (who.user, owner_of_facts(who.user)), request.kinds or SEARCHED)
-        async with self._search.embedding(audience, request.query):
+        async with self._search.embedding(audience, request.query), self._memories.reading(who.tenant):
             await self._embedded(who)
-            async with self._memories.reading(who.tenant):
-                return await self._find(audience, request)
+            return await self._find(audience, request)
 
     async def _find(self, audience: Audience, request: SearchMemories) -> FoundMemories:
-        only = None
+        around = Around.of(())
+
+        async def widen(found: SearchResult) -> Sequence[str]:
+            nonlocal around
+            around = await self._around(audience, found)
+            return sorted(around.near.keys() - {one.id for one in found.candidates})
+
         if _filters(request) or request.as_of is not None:
             only = await self._memories.matching(audience, request, request.as_of)
             if not only:
                 return FoundMemories(memories=())
             found = await self._search.score(audience, request.query, only)
+            around = await self._around(audience, found)
         else:
-            [found] = await self._search.find(audience, [request.query], WIDTH)
-        around, found = await self._with_neighbours(audience, request.query, found, only)
+            [found] = await self._search.find(audience, [request.query], request.limit, widen)
         ranked = rank(found.candidates, found.weights, around, self._floor)
         best = ranked[: request.limit]
         read = await self._memories.read(audience, [one.candidate.id for one in best], request.as_of)
@@ -163,22 +166,11 @@ class MemorySearch:
                 while 0 < await self._memories.waiting(who.tenant, FRESH + 1, who.user) <= FRESH:  # noqa: ASYNC110
                     await asyncio.sleep(_LOOK)
 
-    async def _with_neighbours(
-        self, audience: Audience, query: str, found: SearchResult, only: Sequence[str] | None
-    ) -> tuple[Around, SearchResult]:
-        """Where the messages found stand, and the candidates with their neighbours that were not found by themselves."""
+    async def _around(self, audience: Audience, found: SearchResult) -> Around:
+        """Where the best of the messages found stand in their conversations."""
         best = sorted(found.candidates, key=lambda one: -_own_score(one, found.weights))[:AROUND]
         messages = [one.id for one in best if one.kind is ItemKind.MESSAGE]
-        if not messages:
-            return Around.of(()), found
-        around = Around.of(await self._memories.beside(audience, messages, _STEPS))
-        new = around.near.keys() - {one.id for one in found.candidates}
-        new = new if only is None else new & set(only)
-        if not new:
-            return around, found
-        more = await self._search.score(audience, query, sorted(new), found)
-        whole = (*found.candidates, *more.candidates)
-        return around, SearchResult(whole, found.degraded | more.degraded, found.weights)
+        return Around.of(await self._memories.beside(audience, messages, _STEPS) if messages else ())
 
 
 def _filters(wanted: MemoryFilter) -> bool:
