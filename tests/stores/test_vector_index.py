@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -368,12 +368,22 @@ async def test_of_many_writers_of_one_item_the_last_one_committed_is_found(store
 
 
 async def test_a_small_part_of_a_large_table_is_searched_exactly(postgres: PostgresServer, tenant: str) -> None:
+    assert await _candidates(postgres, tenant, (0, 1_000)) == [160, 0]
+
+
+async def test_the_larger_a_table_the_more_candidates_are_looked_at(postgres: PostgresServer, tenant: str) -> None:
+    rows = (200_000, 800_000, 1_800_000, 20_000_000)
+    assert await _candidates(postgres, tenant, rows, exact_rows=0) == [160, 320, 480, 1_000]
+
+
+async def _candidates(postgres: PostgresServer, tenant: str, sizes: Sequence[int], exact_rows: int = 4) -> list[int]:
+    """With how many candidates five vectors are searched in a table of so many rows, by its statistics."""
     async with postgres.fresh_schema("memory") as settings, Database.open(settings, "memory") as database:
         await PgVector(database, "model", DIMENSION).upsert([_entry(tenant, seed) for seed in range(5)])
-        large = []
+        found = []
         async with postgres.session(settings, "memory") as owner:
-            for rows in (0, 1_000):
+            for rows in sizes:
                 await owner.execute("UPDATE pg_class SET reltuples = $1::float8 WHERE oid = 'vectors'::regclass", float(rows))
-                index = PgVector(database, "model", DIMENSION, exact_rows=4)
-                large.append(await index.is_large(tenant, _ann(tenant)))
-        assert large == [True, False]
+                index = PgVector(database, "model", DIMENSION, exact_rows=exact_rows)
+                found.append(await index.candidates(tenant, _ann(tenant)))
+        return found

@@ -50,8 +50,7 @@ class PgNodeVectors(PgVectors[NodeFilter, NodeHit]):
     async def nearest_stored(self, tenant: str, vector: Vector, chosen: NodeFilter, limit: int) -> list[NodeHit]:
         """The same, whatever the index is, of the vectors that stand in Postgres."""
         await self._stored_model.expect(vector)
-        large = chosen.ids is None and await self.is_large(tenant, chosen)
-        search = self.hnsw_search if large else self.exact_search
+        search = self.search_scope if chosen.ids is None else self.exact_search
         [found] = await search(tenant, chosen, [to_halfvec(vector)], limit)
         return found
 
