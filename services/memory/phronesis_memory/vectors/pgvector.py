@@ -210,8 +210,9 @@ class PgVectors(ABC, Generic[S, H]):
         where = self._conditions(tenant, scope)
         fewest, table = where.value(float(self._exact_rows)), where.value(self.table)
         statement = f"""
-            SELECT (SELECT count(*) FROM (SELECT FROM {self.table} WHERE {where.text} LIMIT most + 1) held) > most AS large,
-                rows FROM (
+            SELECT rows, (
+                SELECT count(*) FROM (SELECT FROM {self.table} WHERE {where.text} LIMIT most + 1) counted
+            ) > most AS large FROM (
                 SELECT rows, CASE WHEN {fewest}::float = 0 THEN 0
                     ELSE greatest({fewest}::float, sqrt({_BREAK_EVEN} * rows)) END::bigint AS most
                 FROM (SELECT greatest(reltuples, 0)::float AS rows FROM pg_class WHERE oid = {table}::text::regclass) whole
