@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Protocol, TypeAlias
 
 from phronesis_bus import Call
@@ -123,6 +124,9 @@ class Knowledge(Protocol):
 
     async def passed(self, tenant: str, versions: Mapping[str, int]) -> set[str]:
         """The keys of nodes whose items were made from this version or a later one."""
+
+    def reading(self, tenant: str) -> AbstractAsyncContextManager[None]:
+        """Let the reads of a block, those of searches too, share a transaction."""
 
     async def items(self, audience: Audience, ids: Sequence[str]) -> list[Item]:
         """Those of `ids` that the audience holds, by one statement."""

@@ -98,7 +98,10 @@ class ItemHandlers:
 
     async def recall(self, call: Call, request: memory.Recall) -> memory.Recalled:
         """What the caller's memory, and the tenant's, hold on a question."""
-        audience = Audience.of(call.who, request.kinds)
+        async with self._knowledge.reading(call.who.tenant):
+            return await self._recall(Audience.of(call.who, request.kinds), request)
+
+    async def _recall(self, audience: Audience, request: memory.Recall) -> memory.Recalled:
         [found] = await self._search.find(audience, [request.query], request.limit)
         best = found.candidates[: request.limit]
         items = await self._read(audience, best)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -144,6 +145,9 @@ class PostgresKnowledge:
                 list(versions),
             )
         return {row["key"] for row in rows if row["version"] >= versions[row["key"]]}
+
+    def reading(self, tenant: str) -> AbstractAsyncContextManager[None]:
+        return self._database.reading(tenant)
 
     async def items(self, audience: Audience, ids: Sequence[str]) -> list[Item]:
         async with self._database.connection(audience.tenant) as connection:
