@@ -192,6 +192,8 @@ SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 MAX_TOKENS = 256
 _SHRINK_AFTER = 8
 """Runs after which the arena gives back what it does not use."""
+_RETURN_AFTER = 5.0
+"""Seconds after which what the arena has given back, 80 MB after long texts, is given back to the machine too."""
 
 
 class WrongModel(Exception):
@@ -226,6 +228,7 @@ class MiniLm:
         self._runs = 0
         self._tokenizer = _load_tokenizer()
         _return_memory()
+        self._returned = time.monotonic()
 
     def tokens(self, text: str) -> list[int]:
         """The token ids of a text, at most 256 with the two marks around them."""
@@ -243,6 +246,9 @@ class MiniLm:
         self._runs += 1
         shrinking = self._shrinking if self._runs % _SHRINK_AFTER == 0 else None
         hidden = np.asarray(self._session.run(None, feed, shrinking)[0], dtype=np.float32)
+        if shrinking is not None and time.monotonic() > self._returned + _RETURN_AFTER:
+            self._returned = time.monotonic()
+            _return_memory()
         weights = mask[:, :, None].astype(np.float32)
         vectors = (hidden * weights).sum(axis=1) / weights.sum(axis=1)
         vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
@@ -250,7 +256,7 @@ class MiniLm:
 
 
 def _return_memory() -> None:
-    # Loading leaves 60 MB of freed memory behind.
+    # Loading leaves 60 MB of freed memory behind, and so does a run of many texts.
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
         if trim is not None:  # another C library than glibc has none
