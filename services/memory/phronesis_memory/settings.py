@@ -33,7 +33,7 @@ class MemorySettings(BaseSettings):
     """Scopes up to this many rows are searched exactly, larger ones by HNSW unless they are a small part of a large table; with
     0 all are searched by HNSW."""
     ef_search: int = Field(default=160, ge=1, le=1_000)
-    """Candidates that one step of the HNSW scan holds; more in a table of over 200,000 rows, by the root of how many times."""
+    """Candidates that one step of the HNSW scan holds, up to 200,000 rows of a table; twice as many for four times the rows."""
     max_scan: int = Field(default=20_000, ge=1)
     """Tuples that the HNSW scan may visit before the exact search takes over."""
     candidates: int = Field(default=50, ge=10, le=500)
