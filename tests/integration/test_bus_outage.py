@@ -89,7 +89,7 @@ async def told(bus: Bus, text: str) -> None:
             return False
         return True
 
-    await eventually(stored)
+    await eventually(stored, within=20)
 
 
 async def test_a_long_outage_leaves_every_loop_alive(server: NatsServer) -> None:
@@ -117,8 +117,8 @@ async def test_a_long_outage_leaves_every_loop_alive(server: NatsServer) -> None
         relay.wake()
         await server.start()
         await told(gateway, "afterwards")
-        await eventually(lambda: turns == ["afterwards"])
-        await eventually(lambda: ends == ["while away"])
+        await eventually(lambda: turns == ["afterwards"], within=20)
+        await eventually(lambda: ends == ["while away"], within=20)
         assert await ask(gateway, somebody(), RECALL, Recall(query="x")) == Recalled(items=())
         assert outbox.rows == {}
 
@@ -206,7 +206,7 @@ async def test_streams_and_consumers_are_declared_anew_when_the_store_is_gone(se
             shutil.rmtree(store, ignore_errors=True)
         await restarted(server)
         await told(gateway, "after")
-        await eventually(lambda: turns == ["before", "after"])
+        await eventually(lambda: turns == ["before", "after"], within=20)
 
 
 @pytest.mark.parametrize("gone", [f"CONSUMER.DELETE.JOB.{TURN.durable}", "STREAM.DELETE.JOB"])

@@ -111,7 +111,7 @@ async def test_it_starts_without_its_database_and_works_when_that_comes(tmp_path
             async def ready() -> bool:
                 return (await ask(asker, somebody(), HEALTH["instructions"], Nothing())).ready
 
-            await eventually(ready)
+            await eventually(ready, within=20)
             assert (await ask(asker, somebody(), AGENT_GET, AgentRef(agent="dialogue"))).version == DIALOGUE.version
     finally:
         await late.stop()

@@ -113,7 +113,7 @@ async def test_a_broker_that_comes_back_empty_has_its_streams_within_seconds(ser
         await server.kill()
         shutil.rmtree(server.store)
         await server.bare()
-        await eventually(lambda: all_declared(bus))
+        await eventually(lambda: all_declared(bus), within=15)
 
 
 async def test_what_is_deleted_by_hand_is_back_within_seconds(server: DeployedNats) -> None:
@@ -121,7 +121,7 @@ async def test_what_is_deleted_by_hand_is_back_within_seconds(server: DeployedNa
         await eventually(lambda: all_declared(bus))
         assert (await asked(bus, "STREAM.DELETE.PARKED"))["success"]
         assert (await asked(bus, f"CONSUMER.DELETE.EVT.{min(d for s, d in _durables() if s == 'EVT')}"))["success"]
-        await eventually(lambda: all_declared(bus))
+        await eventually(lambda: all_declared(bus), within=20)
 
 
 async def test_it_stays_shows_that_it_lives_and_ends_in_order_when_told(server: DeployedNats) -> None:

@@ -74,7 +74,7 @@ def store(data: DataDir, script: str, *files: Path, recovers: bool = True) -> Pr
 async def test_a_store_whose_log_goes_on_is_left_to_recover_beyond_its_time(data: DataDir, supervisor: Supervisor) -> None:
     began = time.monotonic()
     part = supervisor.keep(store(data, _RECOVERS))
-    await eventually(lambda: part.record.state == "recovering")
+    await eventually(lambda: part.record.state == "recovering", within=20)
     pid = part.child.pid
     async with asyncio.timeout(60):
         await supervisor.up("store")
@@ -115,11 +115,11 @@ async def test_a_running_store_that_stops_answering_is_left_while_it_recovers_an
     pid = part.child.pid
     talk.touch()
     stall.touch()
-    await eventually(lambda: part.record.state == "recovering")
+    await eventually(lambda: part.record.state == "recovering", within=20)
     assert (part.child.pid, part.record.restarts) == (pid, 0)
     talk.unlink()
     stall.unlink()
-    await eventually(lambda: part.record.restarts == 1)
+    await eventually(lambda: part.record.restarts == 1, within=20)
     assert part.child.pid != pid
 
 
@@ -139,5 +139,5 @@ async def test_a_store_that_answers_is_not_asked_whether_it_recovers(
 
     program = replace(store(data, _HANGS), ready=is_ready, says_it_recovers=says_it_recovers)
     part = supervisor.keep(program)
-    await eventually(lambda: len(seen) >= 6)
+    await eventually(lambda: len(seen) >= 6, within=20)
     assert (part.record.state, set(seen)) == ("up", {"ready"})

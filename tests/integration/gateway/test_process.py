@@ -78,7 +78,7 @@ async def test_a_gateway_that_stops_ends_its_streams_and_its_waiting_requests_in
             except httpx.TransportError:
                 return False
 
-        await eventually(open_to_me)
+        await eventually(open_to_me, within=20)
         body = {"currentMessageText": "wait for me"}
         waiting = asyncio.create_task(http.post(MESSAGES, json=body, headers=bearer))
         turn = await orchestrator.arrived(text="wait for me")
@@ -111,7 +111,7 @@ async def test_a_gateway_that_is_told_to_stop_is_not_ready_and_still_answers_for
                 return None
             return answer.status_code, answer.json()["down"], answer.headers.get("connection")
 
-        await eventually(lambda: _is(asked, (503, ["memory", "instructions", "graph", "media"], None)))
+        await eventually(lambda: _is(asked, (503, ["memory", "instructions", "graph", "media"], None)), within=20)
         running.send_signal(signal.SIGTERM)
         await eventually(lambda: _is(asked, (503, ["gateway"], "close")), within=5)
         await eventually(lambda: _is(asked, None), within=10)
@@ -160,4 +160,4 @@ async def test_without_the_broker_requests_are_refused_at_once_and_it_comes_back
         async def answered() -> bool:
             return (await status())[0] == 200
 
-        await eventually(answered)
+        await eventually(answered, within=20)
