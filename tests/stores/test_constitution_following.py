@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
@@ -434,6 +435,25 @@ async def test_strong_consistency_waits_for_what_is_embedded_and_not_in_the_inde
     assert await held.parts.queue.store(tenant, list(zip(taken, vectors, strict=True)), held.clock.at) == ["a"]
     await held.parts.vectors.settled(tenant)
     assert await ids(held, tenant, "goal kind harvest") == ["a"]
+
+
+@pytest.mark.req("O-339", "O-308")
+async def test_news_read_while_a_node_is_taken_does_not_have_it_embedded_again(held: Constitution, tenant: str) -> None:
+    await held.parts.following.follow(tenant, held.graph.put(tenant, "goal", "a", "kind harvest"))
+    leased = held.clock.at + timedelta(seconds=120)
+    async with held.database.transaction(tenant) as taking:
+        await taking.execute("UPDATE constitution_nodes SET due = $2 WHERE tenant = $1", tenant, leased)
+        following = asyncio.create_task(held.parts.following.refresh(tenant, ["a"]))
+        await eventually(lambda: _waits(held))
+    await following
+    assert await held.parts.queue.take(held.clock.at, 10) == []
+
+
+async def _waits(held: Constitution) -> bool:
+    """Whether somebody waits for a lock on a node."""
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%constitution_nodes%'"
+    async with held.database.connection(EVERY_TENANT) as connection:
+        return bool(await connection.fetchval(waiting))
 
 
 async def _current(held: Constitution, tenant: str, id: str) -> bool:

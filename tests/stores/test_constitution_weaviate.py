@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from uuid import uuid4
 
@@ -68,6 +69,22 @@ async def test_what_was_taken_from_the_index_or_put_into_it_by_hand_is_made_good
     assert await held.index.reconcile(tenant) == (1, 1)
     assert (await found(held, tenant, "one kind apple"))[0] == "apple"
     assert (held.embedder.calls, await held.index.reconcile(tenant)) == (1, (0, 0))
+
+
+@pytest.mark.req("O-308")
+async def test_a_node_is_found_while_it_is_written_anew(held: Constitution, tenant: str) -> None:
+    await held.hear(tenant, held.graph.put(tenant, "goal", "apple", "one kind apple"))
+    written = asyncio.create_task(_write_anew(held, tenant, 20))
+    seen = []
+    while not written.done():
+        seen.append(await found(held, tenant, "one kind apple"))
+    await written
+    assert (len(seen) > 20, [one for one in seen if one != ["apple"]]) == (True, [])
+
+
+async def _write_anew(held: Constitution, tenant: str, times: int) -> None:
+    for n in range(times):
+        await held.hear(tenant, held.graph.put(tenant, "goal", "apple", f"one kind apple {n}"))
 
 
 @pytest.mark.req("O-361", "O-355")

@@ -23,11 +23,12 @@ from .nodes import KnownRecord, NodeSnapshot, RecordState, decide_state, is_olde
 from .pgvector import PgNodeVectors
 
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))"
+# Locked, so that a node which is being taken from the queue meanwhile is not put back on it, and embedded twice.
 _KNOWN = """
     SELECT n.node_id, born, version, text_hash, state, due, attempts, problem,
         CASE WHEN v.node_id IS NOT NULL AND (n.model, n.dimension) = ($3, $4) THEN embedded_hash END AS embedded_hash
     FROM constitution_nodes n LEFT JOIN constitution_vectors v USING (tenant, node_id)
-    WHERE n.tenant = $1 AND n.node_id = ANY($2::text[])"""
+    WHERE n.tenant = $1 AND n.node_id = ANY($2::text[]) ORDER BY n.node_id FOR NO KEY UPDATE OF n"""
 _PUT = """
     INSERT INTO constitution_nodes (tenant, node_id, type, layer, tier, lifecycle, title, version, born, changed_at, body,
         text_hash, tokens, state, due, attempts, problem)

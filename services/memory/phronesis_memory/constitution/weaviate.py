@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, cast
-from uuid import NAMESPACE_URL, uuid5
+from uuid import uuid4
 
 from weaviate import WeaviateAsyncClient
 from weaviate.classes.data import DataObject
@@ -21,7 +21,7 @@ from ..values import Vector
 from ..vectors.changes import Changes, ChangeTable
 from ..vectors.format import from_halfvec, round_half
 from ..vectors.sync import IndexSync
-from ..vectors.weaviate_collections import NODES, Object, fetch_objects, insert, nearest_objects, remove_from
+from ..vectors.weaviate_collections import NODES, Object, fetch_objects, insert, nearest_objects, remove_named
 from ..vectors.weaviate_index import APPLY, ASK, Weaviate
 from .pgvector import PgNodeVectors
 from .ports import NodeFilter, NodeHit
@@ -142,12 +142,13 @@ class WeaviateNodeVectors(PgNodeVectors):
         async with self._database.connection(tenant) as connection:
             rows = await connection.fetch(_CHANGED_AT, tenant, ids)
         changed = {row["node_id"]: row["changed_at"] for row in rows}
-        hits = [
-            NodeHit(id, one.properties["type"], Layer(one.properties["layer"]), 1.0 - one.metadata.distance, changed[id])
-            for id, one in zip(ids, objects, strict=True)
+        # A node that is being written has two objects for a moment, and the nearer one counts.
+        hits = {
+            id: NodeHit(id, one.properties["type"], Layer(one.properties["layer"]), 1.0 - one.metadata.distance, changed[id])
+            for id, one in zip(reversed(ids), reversed(objects), strict=True)
             if id in changed  # one that is gone, and that the index is about to be told of
-        ]
-        return sorted(hits, key=lambda hit: (-hit.cosine, hit.id))
+        }
+        return sorted(hits.values(), key=lambda hit: (-hit.cosine, hit.id))
 
     async def _held(self, tenant: str) -> set[str]:
         held: set[str] = set()
@@ -165,24 +166,20 @@ class WeaviateNodeVectors(PgNodeVectors):
         return await self._weaviate.apply(due, self._write, APPLY)
 
     async def _write(self, client: WeaviateAsyncClient, tenant: str, changes: Changes[NodeEntry]) -> list[str]:
-        entries = [entry for entry in changes.entries if entry.vector.size == self._dimension]
-        ids = {_object_id(tenant, id): id for id in (*(entry.id for entry in changes.entries), *changes.gone)}
-        # By name, for whatever was put there by hand.
-        await remove_from(client, NODES, tenant, list(ids.values()), "externalId")
-        objects = [_to_object(tenant, entry) for entry in entries]
-        failed = await insert(client, NODES, tenant, objects, [entry.vector.size for entry in entries])
-        return [ids[one] for one in failed]
+        objects = {str(uuid4()): entry for entry in changes.entries if entry.vector.size == self._dimension}
+        sizes = [entry.vector.size for entry in objects.values()]
+        failed = await insert(client, NODES, tenant, [_to_object(uuid, entry) for uuid, entry in objects.items()], sizes)
+        # The former objects go last, so that a search meanwhile finds each node; by name, also those put there by hand.
+        ids = [*(entry.id for entry in changes.entries), *changes.gone]
+        await remove_named(client, NODES, tenant, "externalId", ids, but=list(objects))
+        return [objects[uuid].id for uuid in failed]
 
 
-def _object_id(tenant: str, id: str) -> str:
-    return str(uuid5(NAMESPACE_URL, f"{tenant}/constitution/{id}"))
-
-
-def _to_object(tenant: str, entry: NodeEntry) -> Object:
+def _to_object(uuid: str, entry: NodeEntry) -> Object:
     properties = {"externalId": entry.id, "type": entry.type, "layer": str(entry.layer), "lifecycle": str(entry.lifecycle)}
     if entry.topic is not None:
         properties["topic"] = entry.topic
-    return DataObject(properties=properties, uuid=_object_id(tenant, entry.id), vector=round_half(entry.vector).tolist())
+    return DataObject(properties=properties, uuid=uuid, vector=round_half(entry.vector).tolist())
 
 
 def _to_filter(chosen: NodeFilter) -> FilterReturn:

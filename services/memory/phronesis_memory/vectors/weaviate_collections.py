@@ -214,17 +214,27 @@ async def _insert(client: WeaviateAsyncClient, name: str, tenant: str, given: Se
     return [given[number] for number in done.errors]
 
 
-async def remove_from(
-    client: WeaviateAsyncClient, name: str, tenant: str, ids: Sequence[str], named: str | None = None
-) -> None:
-    """Delete objects of one tenant from one collection, by their ids or by the property that is `named`."""
-    objects = client.collections.use(name).with_tenant(tenant).data
-    which = Filter.by_id() if named is None else Filter.by_property(named)
+async def remove_from(client: WeaviateAsyncClient, name: str, tenant: str, ids: Sequence[str]) -> None:
+    """Delete objects of one tenant from one collection."""
     for start in range(0, len(ids), _WRITE_IDS):
-        some = which.contains_any(list(ids[start : start + _WRITE_IDS]))
-        done = await or_if_no_tenant(objects.delete_many(some), None)
-        if done is not None and done.failed:
-            raise Unavailable("the vector store did not delete everything", retry_after=1)
+        await _delete(client, name, tenant, Filter.by_id().contains_any(list(ids[start : start + _WRITE_IDS])))
+
+
+async def remove_named(
+    client: WeaviateAsyncClient, name: str, tenant: str, property: str, values: Sequence[str], but: Sequence[str]
+) -> None:
+    """Delete the objects of one tenant that have one of these values of a property, but not those with the ids in `but`."""
+    others = Filter.by_id().contains_none(list(but)) if but else None
+    for start in range(0, len(values), _WRITE_IDS):
+        some = Filter.by_property(property).contains_any(list(values[start : start + _WRITE_IDS]))
+        await _delete(client, name, tenant, some & others if others else some)
+
+
+async def _delete(client: WeaviateAsyncClient, name: str, tenant: str, which: FilterReturn) -> None:
+    objects = client.collections.use(name).with_tenant(tenant).data
+    done = await or_if_no_tenant(objects.delete_many(which), None)
+    if done is not None and done.failed:
+        raise Unavailable("the vector store did not delete everything", retry_after=1)
 
 
 async def _flush(client: WeaviateAsyncClient, name: str, tenant: str) -> None:
