@@ -20,7 +20,6 @@ from phronesis_contracts.constitution.insight import RuleHit
 from phronesis_contracts.constitution.registry import TYPES
 from phronesis_contracts.constitution.values import ConstitutionNode, Mention
 from phronesis_contracts.constitution.writes import ConstitutionChanged, GuardrailHit
-from phronesis_embedding.local import BATCH, MiniLm
 from phronesis_embedding.wordnet import WordNet
 
 from .meaning import Judge, Vector, Wording, parse_wording
@@ -243,6 +242,8 @@ _SECONDS = 60.0
 
 def open_judge() -> Judge:
     """WordNet and the local model, in 0.5 seconds and more."""
+    from phronesis_embedding.local import BATCH, MiniLm  # 28 MB, which a process without rules in words does without
+
     model = MiniLm(threads=2)
 
     def embed(texts: Sequence[str]) -> list[Vector]:
