@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -62,6 +63,46 @@ class SearchResult:
     """How the query's words weigh in the audience, for scoring more items; `None` where the words were not searched."""
 
 
+@dataclass(frozen=True)
+class _Judged:
+    """What is known by now of one query's candidates."""
+
+    vector: Vector | None
+    """`None` where the vectors could not be searched."""
+    near: Sequence[VectorHit]
+    weights: Weights | None
+    """`None` where the words could not be searched."""
+    worded: Sequence[TextHit]
+    cosines: dict[str, float]
+    texts: dict[str, TextHit]
+
+    @classmethod
+    def of(cls, near: _VectorHits | None, worded: _TextHits | None) -> _Judged:
+        """As the two searches have found them."""
+        vector, hits = near or (None, ())
+        weights, texts = worded or (None, ())
+        cosines = {hit.id: hit.cosine if hit.nearest is None else hit.nearest for hit in hits}
+        return cls(vector, hits, weights, texts, cosines, {hit.id: hit for hit in texts})
+
+    def without_cosine(self, more: Sequence[str]) -> list[str]:
+        """Those of the candidates and of `more` whose nearest cosine is not known."""
+        untold = [hit.id for hit in self.near if hit.nearest is None and hit.kind not in _WITHOUT_PASSAGES]
+        others = dict.fromkeys([*(hit.id for hit in self.worded), *more])
+        return [*untold, *(id for id in others if id not in self.cosines)]
+
+    def without_figures(self, more: Sequence[str]) -> list[str]:
+        """Those of the candidates and of `more` whose BM25 is not known."""
+        # Where no item has a word of the query, nothing is to be learnt of the candidates.
+        near = [hit.id for hit in self.near] if self.weights is not None and self.weights.idf else []
+        return [id for id in dict.fromkeys([*near, *more]) if id not in self.texts]
+
+    def result(self, degraded: AbstractSet[str]) -> SearchResult:
+        hits: dict[str, VectorHit | TextHit] = {**self.texts, **{hit.id: hit for hit in self.near}}
+        cosines, texts = None if self.vector is None else self.cosines, None if self.weights is None else self.texts
+        ranked = _rank(hits, cosines, texts, self.weights or _NO_WEIGHTS)
+        return SearchResult(ranked, frozenset(degraded | ({"vector"} if self.vector is None else set())), self.weights)
+
+
 Widening: TypeAlias = Callable[[SearchResult], Awaitable[Sequence[str]]]
 """Told what a search has found, each candidate with the figures that are known by then: the ids of more items to judge."""
 
@@ -95,30 +136,16 @@ class HybridSearch:
         )
         if near is None and worded is None:
             raise Unavailable("neither search answers", retry_after=1)
-        nears: list[_VectorHits | None] = list(near) if near is not None else [None] * len(queries)
-        wordeds: list[_TextHits | None] = list(worded) if worded is not None else [None] * len(queries)
-        known = [
-            None if one is None else {hit.id: hit.cosine if hit.nearest is None else hit.nearest for hit in one[1]}
-            for one in nears
-        ]
-        read = [None if one is None else {hit.id: hit for hit in one[1]} for one in wordeds]
-
-        def results() -> list[SearchResult]:
-            return [
-                SearchResult(
-                    _rank(near, cosines, texts, words[0] if words else _NO_WEIGHTS),
-                    frozenset(degraded | ({"vector"} if near is None else set())),
-                    words[0] if words else None,
-                )
-                for near, cosines, texts, words in zip(nears, known, read, wordeds, strict=True)
-            ]
-
-        more = await asyncio.gather(*map(widen, results())) if widen is not None else [()] * len(queries)
-        await asyncio.gather(
-            self._complete_cosines(audience, nears, known, wordeds, more, degraded),
-            self._complete_figures(audience, wordeds, read, nears, more, degraded),
+        none = [None] * len(queries)
+        found = [_Judged.of(*hits) for hits in zip(near or none, worded or none, strict=True)]
+        more = (
+            await asyncio.gather(*(widen(one.result(degraded)) for one in found)) if widen is not None else [()] * len(queries)
         )
-        return results()
+        await asyncio.gather(
+            self._complete_cosines(audience, found, more, degraded),
+            self._complete_figures(audience, found, more, degraded),
+        )
+        return [one.result(degraded) for one in found]
 
     @asynccontextmanager
     async def embedding(self, audience: Audience, query: str) -> AsyncIterator[None]:
@@ -140,7 +167,8 @@ class HybridSearch:
         if cosines is None and worded is None:
             raise Unavailable("neither search answers", retry_after=1)
         known, texts = worded or (_NO_WEIGHTS, [TextHit(id, audience.kinds[0], 0.0, 0.0) for id in cosines or {}])
-        return SearchResult(_rank(None, cosines, {hit.id: hit for hit in texts}, known), frozenset(degraded), known)
+        hits = {hit.id: hit for hit in texts}
+        return SearchResult(_rank(hits, cosines, hits, known), frozenset(degraded), known)
 
     async def _cosines_of(self, audience: Audience, query: str, ids: Sequence[str]) -> dict[str, float]:
         vectors = await self._queries.of(audience.tenant, [query])
@@ -161,45 +189,32 @@ class HybridSearch:
         return [of_query.get(query) for query in queries]
 
     async def _complete_cosines(
-        self,
-        audience: Audience,
-        near: Sequence[_VectorHits | None],
-        cosines: Sequence[dict[str, float] | None],
-        worded: Sequence[_TextHits | None],
-        more: Sequence[Sequence[str]],
-        degraded: set[str],
+        self, audience: Audience, found: Sequence[_Judged], more: Sequence[Sequence[str]], degraded: set[str]
     ) -> None:
         """Add the cosines of what the vectors have not found, and those of the nearest passages of what has some."""
-        wanted: list[tuple[dict[str, float], Vector, list[str]]] = []
-        for known, one, words, added in zip(cosines, near, worded, more, strict=True):
-            if one is not None and known is not None:
-                others = dict.fromkeys([*(hit.id for hit in words[1]), *added] if words else added)
-                untold = [hit.id for hit in one[1] if hit.nearest is None and hit.kind not in _WITHOUT_PASSAGES]
-                wanted.append((known, one[0], [*untold, *(id for id in others if id not in known)]))
-        if any(ids for *_, ids in wanted):
+        wanted = [
+            (one.cosines, one.vector, ids)
+            for one, added in zip(found, more, strict=True)
+            if one.vector is not None and (ids := one.without_cosine(added))
+        ]
+        if wanted:
             work = self._vectors.similarity(audience, [vector for _, vector, _ in wanted], [ids for *_, ids in wanted])
             for (known, *_), told in zip(wanted, await self._part("vector", work, degraded) or [], strict=False):
-                known |= told
+                known.update(told)
 
     async def _complete_figures(
-        self,
-        audience: Audience,
-        worded: Sequence[_TextHits | None],
-        texts: Sequence[dict[str, TextHit] | None],
-        near: Sequence[_VectorHits | None],
-        more: Sequence[Sequence[str]],
-        degraded: set[str],
+        self, audience: Audience, found: Sequence[_Judged], more: Sequence[Sequence[str]], degraded: set[str]
     ) -> None:
         """Add the BM25 of what the words have not found."""
-        wanted: list[tuple[dict[str, TextHit], Weights, list[str]]] = []
-        for known, one, vectors, added in zip(texts, worded, near, more, strict=True):
-            if one is not None and known is not None:
-                found = [hit.id for hit in vectors[1]] if vectors is not None and one[0].idf else []
-                wanted.append((known, one[0], [id for id in dict.fromkeys([*found, *added]) if id not in known]))
-        if any(ids for *_, ids in wanted):
+        wanted = [
+            (one.texts, one.weights, ids)
+            for one, added in zip(found, more, strict=True)
+            if one.weights is not None and (ids := one.without_figures(added))
+        ]
+        if wanted:
             work = self._texts.score(audience, [weights for _, weights, _ in wanted], [ids for *_, ids in wanted])
             for (known, *_), told in zip(wanted, await self._part("text", work, degraded) or [], strict=False):
-                known |= {hit.id: hit for hit in told}
+                known.update({hit.id: hit for hit in told})
 
     async def _part(self, name: str, work: Coroutine[Any, Any, T], degraded: set[str]) -> T | None:
         """What a part gives; `None` where it fails, or has failed before."""
@@ -216,10 +231,11 @@ class HybridSearch:
 
 
 def _rank(
-    near: _VectorHits | None, cosines: dict[str, float] | None, texts: dict[str, TextHit] | None, weights: Weights
+    hits: Mapping[str, VectorHit | TextHit],
+    cosines: Mapping[str, float] | None,
+    texts: Mapping[str, TextHit] | None,
+    weights: Weights,
 ) -> tuple[Candidate, ...]:
-    hits: dict[str, VectorHit | TextHit] = dict(texts or {})
-    hits |= {hit.id: hit for hit in near[1]} if near else {}
     ids = list(hits)
     scores = fuse(
         None if cosines is None else [cosines.get(id, 0.0) for id in ids],
@@ -231,7 +247,7 @@ def _rank(
     return tuple(sorted(found, key=lambda candidate: (-candidate.score, candidate.id)))
 
 
-def _to_candidate(hit: VectorHit | TextHit, score: float, cosines: dict[str, float], text: TextHit | None) -> Candidate:
+def _to_candidate(hit: VectorHit | TextHit, score: float, cosines: Mapping[str, float], text: TextHit | None) -> Candidate:
     coverage = text.coverage if text else 0.0
     return Candidate(hit.id, hit.kind, hit.family, score, cosines.get(hit.id), _bm25_of(text), coverage)
 
