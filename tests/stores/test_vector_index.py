@@ -265,6 +265,7 @@ async def test_every_index_ranks_as_exact_search_over_half_precision_does(store:
         assert {hit.id: hit.cosine for hit in hits} == pytest.approx({hit.id: exact[hit.id] for hit in hits}, abs=1e-3)
         by_passages = {entry.id: max(_cosine(v, vector) for v in (entry.vector, *entry.passages)) for entry in entries}
         assert near_passages == pytest.approx(by_passages, abs=1e-3)
+        assert {hit.id: hit.nearest for hit in hits} == pytest.approx({hit.id: by_passages[hit.id] for hit in hits}, abs=1e-3)
 
 
 def _cosine(stored: Vector, asked: Vector) -> float:

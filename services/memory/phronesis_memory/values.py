@@ -269,9 +269,9 @@ class VectorHit:
     kind: ItemKind
     cosine: float
     """Of the item's own vector, by which hits are chosen."""
+    nearest: float
+    """Of its own vector, or of its nearest passage where that is nearer."""
     family: str = ""
-    nearest: float | None = None
-    """Of its own vector or its nearest passage, where the index tells it at once; `similarity` tells it in any case."""
 
 
 @dataclass(frozen=True)

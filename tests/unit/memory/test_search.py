@@ -26,25 +26,33 @@ class _Vectors:
     def __init__(self, **cosines: float) -> None:
         self.cosines = cosines
         self.passages: dict[str, float] = {}
-        self.kind = FACT
         self.down = False
         self.slow = False
+        self.after: asyncio.Event | None = None
+        """What the search waits for."""
+        self.asked = asyncio.Event()
+        """Set by the first question for cosines."""
 
     async def search(self, audience: Audience, vectors: Sequence[Vector], limit: int) -> list[list[VectorHit]]:
         if self.slow:
             await asyncio.Event().wait()
         if self.down:
             raise Unavailable("down")
+        if self.after is not None:
+            await self.after.wait()
         best = sorted(self.cosines.items(), key=lambda pair: -pair[1])[:limit]
-        return [[VectorHit(id, self.kind, cosine) for id, cosine in best] for _ in vectors]
+        return [[VectorHit(id, FACT, cosine, self._nearest(id)) for id, cosine in best] for _ in vectors]
 
     async def similarity(
         self, audience: Audience, vectors: Sequence[Vector], ids: Sequence[Sequence[str]]
     ) -> list[dict[str, float]]:
-        return [
-            {id: max(self.cosines[id], self.passages.get(id, -1)) for id in some if id in self.cosines}
-            for _, some in zip(vectors, ids, strict=True)
-        ]
+        self.asked.set()
+        if self.down:
+            raise Unavailable("down")
+        return [{id: self._nearest(id) for id in some if id in self.cosines} for _, some in zip(vectors, ids, strict=True)]
+
+    def _nearest(self, id: str) -> float:
+        return max(self.cosines[id], self.passages.get(id, -1))
 
     async def upsert(self, entries: Sequence[VectorEntry], *, within: Transaction | None = None) -> None:
         raise NotImplementedError
@@ -94,11 +102,14 @@ async def test_a_candidate_counts_by_its_nearest_passage() -> None:
     assert [(c.id, c.cosine) for c in found.candidates] == [("b", 0.7), ("a", 0.5)]
 
 
-async def test_nodes_have_no_passages_and_are_not_looked_at_again() -> None:
-    vectors = _Vectors(a=0.5)
-    vectors.passages, vectors.kind = {"a": 0.7}, ItemKind.NODE
-    [found] = await _search(vectors, _Texts()).find(ANN, ["x"])
-    assert [(c.id, c.cosine) for c in found.candidates] == [("a", 0.5)]
+async def test_what_the_words_find_is_compared_beside_the_search_by_vectors() -> None:
+    vectors, texts = _Vectors(a=0.5, b=0.4), _Texts(b=2.0)
+    vectors.after = vectors.asked
+    [found] = await _search(vectors, texts, candidates=1).find(ANN, ["x"])
+    assert ([(c.id, c.why) for c in found.candidates], found.degraded) == (
+        [("a", {"vector": 0.5}), ("b", {"vector": 0.4, "text": 2.0})],
+        frozenset(),
+    )
 
 
 async def test_without_vectors_words_alone_decide() -> None:

@@ -26,8 +26,8 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 _VectorHits: TypeAlias = tuple[Vector, list[VectorHit]]
 _TextHits: TypeAlias = tuple[Weights, list[TextHit]]
-_WITHOUT_PASSAGES = frozenset({ItemKind.NODE, ItemKind.PASSAGE, ItemKind.MESSAGE})
-"""Kinds that have one vector alone, so that nothing closer is to be looked for."""
+_Embedding: TypeAlias = "asyncio.Task[dict[str, Vector]]"
+"""The vectors of the queries, once they are there."""
 _NO_WEIGHTS = Weights({}, 0.0, {})
 
 
@@ -77,18 +77,17 @@ class _Judged:
     texts: dict[str, TextHit]
 
     @classmethod
-    def of(cls, near: _VectorHits | None, worded: _TextHits | None) -> _Judged:
-        """As the two searches have found them."""
+    def of(cls, near: _VectorHits | None, worded: _TextHits | None, cosines: Mapping[str, float]) -> _Judged:
+        """As the two searches have found them. `cosines`: of what the words have found."""
         vector, hits = near or (None, ())
         weights, texts = worded or (None, ())
-        cosines = {hit.id: hit.cosine if hit.nearest is None else hit.nearest for hit in hits}
-        return cls(vector, hits, weights, texts, cosines, {hit.id: hit for hit in texts})
+        known = {**cosines, **{hit.id: hit.nearest for hit in hits}}
+        return cls(vector, hits, weights, texts, known, {hit.id: hit for hit in texts})
 
     def without_cosine(self, more: Sequence[str]) -> list[str]:
-        """Those of the candidates and of `more` whose nearest cosine is not known."""
-        untold = [hit.id for hit in self.near if hit.nearest is None and hit.kind not in _WITHOUT_PASSAGES]
+        """Those of the candidates and of `more` whose cosine is not known."""
         others = dict.fromkeys([*(hit.id for hit in self.worded), *more])
-        return [*untold, *(id for id in others if id not in self.cosines)]
+        return [id for id in others if id not in self.cosines]
 
     def without_figures(self, more: Sequence[str]) -> list[str]:
         """Those of the candidates and of `more` whose BM25 is not known."""
@@ -130,21 +129,28 @@ class HybridSearch:
         """
         most = max(self._candidates, limit)
         degraded: set[str] = set()
-        near, worded = await asyncio.gather(
-            self._part("vector", self._near(audience, queries, most), degraded),
-            self._part("text", self._texts.search(audience, queries, most), degraded),
-        )
+        embedding = asyncio.create_task(self._queries.of(audience.tenant, queries))
+        try:
+            near, (worded, cosines) = await asyncio.gather(
+                self._part("vector", self._near(audience, queries, embedding, most), degraded),
+                # What is named later is compared together with what the words have found: one statement in place of two.
+                self._worded(audience, queries, embedding if widen is None else None, most, degraded),
+            )
+        finally:
+            embedding.cancel()
+            await asyncio.gather(embedding, return_exceptions=True)
         if near is None and worded is None:
             raise Unavailable("neither search answers", retry_after=1)
         none = [None] * len(queries)
-        found = [_Judged.of(*hits) for hits in zip(near or none, worded or none, strict=True)]
-        more = (
-            await asyncio.gather(*(widen(one.result(degraded)) for one in found)) if widen is not None else [()] * len(queries)
-        )
-        await asyncio.gather(
-            self._complete_cosines(audience, found, more, degraded),
-            self._complete_figures(audience, found, more, degraded),
-        )
+        found = [_Judged.of(*hits) for hits in zip(near or none, worded or none, cosines, strict=True)]
+        if widen is None:
+            await self._complete_figures(audience, found, [()] * len(queries), degraded)
+        else:
+            more = await asyncio.gather(*(widen(one.result(degraded)) for one in found))
+            await asyncio.gather(
+                self._complete_cosines(audience, found, more, degraded),
+                self._complete_figures(audience, found, more, degraded),
+            )
         return [one.result(degraded) for one in found]
 
     @asynccontextmanager
@@ -182,16 +188,37 @@ class HybridSearch:
         [found] = await self._texts.score(audience, [weights], [ids])
         return weights, found
 
-    async def _near(self, audience: Audience, queries: Sequence[str], limit: int) -> list[_VectorHits | None]:
-        vectors = await self._queries.of(audience.tenant, queries)
+    async def _near(
+        self, audience: Audience, queries: Sequence[str], embedding: _Embedding, limit: int
+    ) -> list[_VectorHits | None]:
+        vectors = await asyncio.shield(embedding)
         found = await self._vectors.search(audience, list(vectors.values()), limit)
         of_query = {query: (vector, hits) for (query, vector), hits in zip(vectors.items(), found, strict=True)}
         return [of_query.get(query) for query in queries]
 
+    async def _worded(
+        self, audience: Audience, queries: Sequence[str], embedding: _Embedding | None, limit: int, degraded: set[str]
+    ) -> tuple[list[_TextHits] | None, list[dict[str, float]]]:
+        """What the words find and, where an embedding is given, the cosines of that, beside the search by vectors."""
+        found = await self._part("text", self._texts.search(audience, queries, limit), degraded)
+        told = None
+        if embedding is not None and any(ids := [[hit.id for hit in hits] for _, hits in found or ()]):
+            told = await self._part("vector", self._told(audience, queries, embedding, ids), degraded)
+        return found, told or [{} for _ in queries]
+
+    async def _told(
+        self, audience: Audience, queries: Sequence[str], embedding: _Embedding, ids: Sequence[Sequence[str]]
+    ) -> list[dict[str, float]]:
+        vectors = await asyncio.shield(embedding)
+        wanted = [(query, some) for query, some in zip(queries, ids, strict=True) if query in vectors and some]
+        told = await self._vectors.similarity(audience, [vectors[query] for query, _ in wanted], [some for _, some in wanted])
+        of_query = dict(zip((query for query, _ in wanted), told, strict=True))
+        return [of_query.get(query, {}) for query in queries]
+
     async def _complete_cosines(
         self, audience: Audience, found: Sequence[_Judged], more: Sequence[Sequence[str]], degraded: set[str]
     ) -> None:
-        """Add the cosines of what the vectors have not found, and those of the nearest passages of what has some."""
+        """Add the cosines of what the vectors have not found."""
         wanted = [
             (one.cosines, one.vector, ids)
             for one, added in zip(found, more, strict=True)

@@ -52,7 +52,8 @@ def hits_from_rows(rows: Sequence[asyncpg.Record], vectors: int) -> list[list[Ve
     """The hits of each of so many asked vectors, in the order of the rows."""
     found: list[list[VectorHit]] = [[] for _ in range(vectors)]
     for row in rows:
-        hit = VectorHit(str(row["item_id"]), ItemKind(row["kind"]), float(row["cosine"]), row["family"])
+        figures = float(row["cosine"]), float(row["nearest"])
+        hit = VectorHit(str(row["item_id"]), ItemKind(row["kind"]), *figures, row["family"])
         found[row["n"] - 1].append(hit)
     return found
 

@@ -23,11 +23,12 @@ _ASKED = """
     WITH asked AS MATERIALIZED (
         SELECT n, vector::halfvec AS vector FROM unnest($1::text[]) WITH ORDINALITY AS given (vector, n)
     )"""
+_NEAREST = "1 - least({distance}, (SELECT min(passage <=> asked.vector) FROM unnest(passages) AS passage))"
+_HIT = f"n, item_id, kind, family, 1 - distance AS cosine, {_NEAREST.format(distance='distance')} AS nearest"
 # The offset has each row looked up by its id: with old statistics the planner walks all vectors.
 _SIMILARITY = f"""{_ASKED}
-    SELECT n, item_id, 1 - least(
-        embedding <=> asked.vector, (SELECT min(passage <=> asked.vector) FROM unnest(passages) AS passage)
-    ) AS cosine FROM unnest($5::int[], $6::uuid[]) AS wanted (n, id) JOIN asked USING (n), LATERAL (
+    SELECT n, item_id, {_NEAREST.format(distance="embedding <=> asked.vector")} AS cosine
+    FROM unnest($5::int[], $6::uuid[]) AS wanted (n, id) JOIN asked USING (n), LATERAL (
         SELECT item_id, embedding, passages FROM vectors
         WHERE item_id = id AND tenant = $2 AND owner = ANY($3::text[]) AND kind = ANY($4::text[]) OFFSET 0
     ) found"""  # noqa: S608
@@ -53,15 +54,17 @@ def exact_search(vectors: int) -> str:
     """
     every = range(1, vectors + 1)
     distances = ", ".join(f"(embedding <=> (SELECT ($1::text[])[{n}]::halfvec)) + 0.0 AS d{n}" for n in every)
-    nearest = " UNION ALL ".join(
-        f"(SELECT {n} AS n, item_id, kind, family, 1 - d{n} AS cosine FROM near ORDER BY d{n} LIMIT $5)"  # noqa: S608
+    best = " UNION ALL ".join(
+        f"(SELECT {n} AS n, item_id, kind, family, d{n} AS distance FROM near ORDER BY d{n} LIMIT $5)"  # noqa: S608
         for n in every
     )
-    return f"""
-    WITH near AS (
+    return f"""{_ASKED}, near AS (
         SELECT item_id, kind, family, {distances} FROM vectors
         WHERE tenant = $2 AND owner = ANY($3::text[]) AND kind = ANY($4::text[])
-    ) {nearest}"""  # noqa: S608
+    ), found AS ({best})
+    SELECT {_HIT} FROM found JOIN asked USING (n), LATERAL (
+        SELECT passages FROM vectors WHERE item_id = found.item_id OFFSET 0
+    ) held"""  # noqa: S608
 
 
 @cache
@@ -69,8 +72,8 @@ def hnsw_search(dimension: int) -> str:
     """A search by the HNSW index of a dimension. Owners are searched together: the more rows pass, the fewer are visited."""
     vector = f"halfvec({dimension})"
     return f"""{_ASKED}
-    SELECT n, item_id, kind, family, 1 - distance AS cosine FROM asked, LATERAL (
-        SELECT item_id, kind, family, embedding::{vector} <=> asked.vector AS distance FROM vectors
+    SELECT {_HIT} FROM asked, LATERAL (
+        SELECT item_id, kind, family, passages, embedding::{vector} <=> asked.vector AS distance FROM vectors
         WHERE dimension = {dimension} AND tenant = $2 AND owner = ANY($3::text[]) AND kind = ANY($4::text[])
         ORDER BY embedding::{vector} <=> asked.vector LIMIT $5
     ) found"""  # noqa: S608

@@ -352,7 +352,7 @@ async def _nearest(client: WeaviateAsyncClient, name: str, audience: Audience, v
 
 def _to_hit(found: Any, vector: Vector) -> VectorHit:
     kind, family = ItemKind(found.properties["kind"]), found.properties["family"]
-    return VectorHit(str(found.uuid), kind, 1.0 - found.metadata.distance, family, _nearest_cosine(found, vector))
+    return VectorHit(str(found.uuid), kind, 1.0 - found.metadata.distance, _nearest_cosine(found, vector), family)
 
 
 def _best(found: Sequence[Sequence[VectorHit]], limit: int) -> list[VectorHit]:
