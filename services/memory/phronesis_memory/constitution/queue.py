@@ -209,6 +209,7 @@ class NodeQueue:
 
     async def done(self, tenant: str, ids: Sequence[str], taken: datetime) -> None:
         async with self._database.transaction(tenant) as connection:
+            await lock_records(connection, tenant)  # whoever writes records locks several, and so does this
             await connection.execute(_DONE, tenant, list(ids), taken + _LEASE)
 
     async def fail(self, due: DueNode, state: RecordState) -> None:
