@@ -451,7 +451,9 @@ async def test_news_read_while_a_node_is_taken_does_not_have_it_embedded_again(h
 
 async def _waits(held: Constitution) -> bool:
     """Whether somebody waits for a lock on a node."""
-    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%constitution_nodes%'"
+    waiting = """
+        SELECT count(*) FROM pg_stat_activity
+        WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%constitution_nodes%'"""
     async with held.database.connection(EVERY_TENANT) as connection:
         return bool(await connection.fetchval(waiting))
 

@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 _VectorHits: TypeAlias = tuple[Vector, list[VectorHit]]
 _TextHits: TypeAlias = tuple[Weights, list[TextHit]]
-_Embedding: TypeAlias = "asyncio.Task[dict[str, Vector]]"
+_Embedding: TypeAlias = asyncio.Task[dict[str, Vector]]
 """The vectors of the queries, once they are there."""
 _NO_WEIGHTS = Weights({}, 0.0, {})
 
@@ -129,16 +129,12 @@ class HybridSearch:
         """
         most = max(self._candidates, limit)
         degraded: set[str] = set()
-        embedding = asyncio.create_task(self._queries.of(audience.tenant, queries))
-        try:
+        async with self.embedding(audience, queries) as embedding:
             near, (worded, cosines) = await asyncio.gather(
                 self._part("vector", self._near(audience, queries, embedding, most), degraded),
                 # What is named later is compared together with what the words have found: one statement in place of two.
                 self._worded(audience, queries, embedding if widen is None else None, most, degraded),
             )
-        finally:
-            embedding.cancel()
-            await asyncio.gather(embedding, return_exceptions=True)
         if near is None and worded is None:
             raise Unavailable("neither search answers", retry_after=1)
         none = [None] * len(queries)
@@ -154,11 +150,11 @@ class HybridSearch:
         return [one.result(degraded) for one in found]
 
     @asynccontextmanager
-    async def embedding(self, audience: Audience, query: str) -> AsyncIterator[None]:
-        """Embed a query beside the work of a block: a search in it joins the embedding, and gives it up with the block."""
-        work = asyncio.create_task(self._queries.of(audience.tenant, [query]))
+    async def embedding(self, audience: Audience, queries: Sequence[str]) -> AsyncIterator[_Embedding]:
+        """Embed queries beside the work of a block: a search in it joins the embedding, and gives it up with the block."""
+        work = asyncio.create_task(self._queries.of(audience.tenant, queries))
         try:
-            yield
+            yield work
         finally:
             work.cancel()
             await asyncio.gather(work, return_exceptions=True)
@@ -166,22 +162,17 @@ class HybridSearch:
     async def score(self, audience: Audience, query: str, ids: Sequence[str]) -> SearchResult:
         """The same figures for those of `ids` that the audience holds. Raises `Unavailable`: both searches failed."""
         degraded: set[str] = set()
-        cosines, worded = await asyncio.gather(
-            self._part("vector", self._cosines_of(audience, query, ids), degraded),
-            self._part("text", self._figures_of(audience, query, ids), degraded),
-        )
-        if cosines is None and worded is None:
+        async with self.embedding(audience, [query]) as embedding:
+            told, worded = await asyncio.gather(
+                self._part("vector", self._cosines(audience, [query], embedding, [ids]), degraded),
+                self._part("text", self._figures_of(audience, query, ids), degraded),
+            )
+        if told is None and worded is None:
             raise Unavailable("neither search answers", retry_after=1)
+        cosines = told[0] if told is not None else None
         known, texts = worded or (_NO_WEIGHTS, [TextHit(id, audience.kinds[0], 0.0, 0.0) for id in cosines or {}])
         hits = {hit.id: hit for hit in texts}
         return SearchResult(_rank(hits, cosines, hits, known), frozenset(degraded), known)
-
-    async def _cosines_of(self, audience: Audience, query: str, ids: Sequence[str]) -> dict[str, float]:
-        vectors = await self._queries.of(audience.tenant, [query])
-        if not vectors:
-            return {}
-        [found] = await self._vectors.similarity(audience, list(vectors.values()), [ids])
-        return found
 
     async def _figures_of(self, audience: Audience, query: str, ids: Sequence[str]) -> tuple[Weights, list[TextHit]]:
         [(weights, _)] = await self._texts.search(audience, [query], 1)
@@ -203,10 +194,10 @@ class HybridSearch:
         found = await self._part("text", self._texts.search(audience, queries, limit), degraded)
         told = None
         if embedding is not None and any(ids := [[hit.id for hit in hits] for _, hits in found or ()]):
-            told = await self._part("vector", self._told(audience, queries, embedding, ids), degraded)
+            told = await self._part("vector", self._cosines(audience, queries, embedding, ids), degraded)
         return found, told or [{} for _ in queries]
 
-    async def _told(
+    async def _cosines(
         self, audience: Audience, queries: Sequence[str], embedding: _Embedding, ids: Sequence[Sequence[str]]
     ) -> list[dict[str, float]]:
         vectors = await asyncio.shield(embedding)

@@ -125,7 +125,7 @@ class MemorySearch:
     async def find(self, who: Principal, request: SearchMemories) -> FoundMemories:
         """Memories that have to do with the query, best first. Raises `Unavailable`: neither search answers."""
         audience = Audience(who.tenant, (who.user, owner_of_facts(who.user)), request.kinds or SEARCHED)
-        async with self._search.embedding(audience, request.query), self._memories.reading(who.tenant):
+        async with self._search.embedding(audience, [request.query]), self._memories.reading(who.tenant):
             await self._embedded(who)
             return await self._find(audience, request)
 
