@@ -56,18 +56,17 @@ class Reader:
         while self.found.done is None:
             anew = not self.found.last_id or self._dice.random() < 0.1
             self.found.begin(anew=anew)
-            cut = self._cuts[0] if self._cuts else None
+            left = len(self._cuts)
             try:
-                made = await self._connection(cut, 0 if anew else self.found.last_id)
+                await self._connection(self._cuts[0] if self._cuts else None, 0 if anew else self.found.last_id)
             except _BROKEN:
-                self.found.lost += 1
-            else:
-                self._cuts = self._cuts[1:] if made else self._cuts
+                pass  # also by a gateway that leaves whoever has half-closed
+            self.found.lost += len(self._cuts) == left and self.found.done is None
             await asyncio.sleep(self._dice.uniform(0, 0.2))
         return self.found
 
-    async def _connection(self, cut: Cut | None, last_id: int) -> bool:
-        """Read until the cut, which is then made, or until the other side ends; whether it was cut."""
+    async def _connection(self, cut: Cut | None, last_id: int) -> None:
+        """Read until the cut, which is then made, or until the other side ends."""
         source, sink = await asyncio.open_connection(self._host, self._port, limit=_READ)
         try:
             http = h11.Connection(h11.CLIENT)
@@ -75,19 +74,17 @@ class Reader:
             headers += [("Last-Event-ID", str(last_id))] if last_id else []
             sink.write(http.send(h11.Request(method="GET", target=self._path, headers=headers)) or b"")
             sink.write(http.send(h11.EndOfMessage()) or b"")
-            body, made = _Body(cut.after if cut else None), False
+            body = _Body(cut.after if cut else None)
             while True:
-                if cut and body.full and not made:
-                    made = True
+                if cut and body.full:
                     self._count(cut, body)
                     if not await self._goes_on(cut, body, sink):
-                        return True
+                        return
                 async with asyncio.timeout(_SILENCE):
                     data = await source.read(self._dice.randint(1, _READ))
                 http.receive_data(data)
                 if not self._taken(http, body) or not data:
-                    self.found.lost += not made and self.found.done is None
-                    return made
+                    return
         finally:
             sink.close()
 
@@ -108,6 +105,7 @@ class Reader:
         return True
 
     def _count(self, cut: Cut, body: _Body) -> None:
+        self._cuts.remove(cut)
         self.found.cuts.append(cut.way)
         self.found.inside += bool(body.part)
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import asyncpg
 from neo4j import AsyncGraphDatabase
 
+from phronesis_bus import BusSettings, connect
+from phronesis_bus.declare import USER as DECLARE
 from phronesis_local import postgres
 from phronesis_local.loopback import LOOPBACK
 from tests.support.production import GRAPH, GRAPH_DATABASE, graph_login
@@ -90,6 +92,28 @@ async def snapshot(stack: RunningStack) -> Snapshot:
                 for row in await (await session.run(query)).data():
                     note("graph", json.dumps([row["kind"], row["held"]], default=str, sort_keys=True))
     return Snapshot(held, shown)
+
+
+_UNLEARNT = "SELECT count(*) FROM orchestrator.turns WHERE status = 'completed' AND NOT learnt AND NOT erased"
+
+
+async def under_way(stack: RunningStack) -> int:
+    """What is still to be acted upon: turns to learn from, news in outboxes, and news that the broker keeps for a follower."""
+    settings = BusSettings(
+        url=f"nats://{LOOPBACK}:{stack.part('nats').port}",
+        password_file=stack.data.secrets / f"{DECLARE}.password",
+        trust_dir=stack.data.trust,
+    )
+    connection = await asyncpg.connect(postgres.dsn(stack.data.postgres))
+    try:
+        outboxes = [schema for schema, table in await connection.fetch(_TABLES) if table == "outbox"]
+        counts = [_UNLEARNT, *(f'SELECT count(*) FROM "{schema}".outbox' for schema in outboxes)]
+        waiting = [int(await connection.fetchval(count)) for count in counts]
+    finally:
+        await connection.close()
+    async with connect(DECLARE, settings) as bus:
+        held = json.loads((await bus.request("$JS.API.STREAM.INFO.EVT", b"", timeout=3)).data)
+    return sum(waiting) + int(held["state"]["messages"])
 
 
 async def journalled(stack: RunningStack, turn: str) -> list[tuple[str, bool]]:

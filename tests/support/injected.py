@@ -20,7 +20,7 @@ from phronesis_contracts.origins import TRUSTED, OriginKind
 from phronesis_contracts.tools import legal_name
 from phronesis_local.parts import SERVICES
 from tests.support.approving import Desk, environment
-from tests.support.changes import Snapshot, journalled, snapshot
+from tests.support.changes import Snapshot, journalled, snapshot, under_way
 from tests.support.groq_http import Fault as GroqFault
 from tests.support.groq_media import GroqMediaServer, groq_media_server
 from tests.support.injected_calls import COLLECTOR, OUTSIDE, SECRET, done, furnished, harmful
@@ -122,7 +122,11 @@ class Place(Desk):
 
     async def snapshot(self, within: float = 30.0) -> Snapshot:
         """All that there is in all stores, once nothing is under way any more."""
-        end, before = monotonic() + within, await snapshot(self.stack)
+        end = monotonic() + within
+        while left := await under_way(self.stack):
+            assert monotonic() < end, f"{left} turns and news are still to be acted upon"
+            await asyncio.sleep(0.1)
+        before = await snapshot(self.stack)
         while (after := await snapshot(self.stack)).held != before.held:
             assert monotonic() < end, before.changed(after)
             before = after
@@ -281,6 +285,7 @@ async def place(folder: Path) -> AsyncIterator[Place]:
             "MEDIA_GROQ_URL": media.groq_url,
             "MEDIA_TRUSTED_HOSTS": json.dumps([server.place]),
             "MEDIA_PARSE_SECONDS": "120",
+            "ORCHESTRATOR_LEARN_AFTER": "0",
             "ORCHESTRATOR_MEDIA_LIMIT": "150",
             "ORCHESTRATOR_TURN_LIMIT": "200",
         }
