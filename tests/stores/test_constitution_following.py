@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
@@ -17,6 +17,7 @@ from phronesis_contracts.orchestrator import Audited
 from phronesis_contracts.service import AUDITED
 from phronesis_memory.constitution.nodes import state_after_failure
 from phronesis_memory.constitution.ports import NodeFilter, Pair
+from phronesis_memory.constitution.queue import DueNode
 from phronesis_postgres import EVERY_TENANT
 from tests.support.bus import eventually
 from tests.support.constitution_memory import Constitution, admin, open_constitution, unit
@@ -464,3 +465,43 @@ async def _current(held: Constitution, tenant: str, id: str) -> bool:
 
 async def _is_told(held: Constitution, tenant: str) -> bool:
     return await held.parts.vectors.caught_up(tenant) is not None
+
+
+async def test_what_is_taken_as_memory_stops_is_due_for_whoever_comes_next(
+    held: Constitution, tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await held.parts.following.follow(tenant, held.graph.put(tenant, "goal", "a", "kind harvest"))
+    taken, go, take = asyncio.Event(), asyncio.Event(), held.parts.queue.take
+
+    async def slowly(now: datetime, most: int) -> list[DueNode]:
+        rows = await take(now, most)
+        taken.set()
+        await go.wait()
+        return rows
+
+    with monkeypatch.context() as patched:
+        patched.setattr(held.parts.queue, "take", slowly)
+        stepping = asyncio.create_task(held.parts.embedding.step())
+        await taken.wait()
+        stepping.cancel()
+        await asyncio.wait([stepping], timeout=0)
+        go.set()
+        await asyncio.gather(stepping, return_exceptions=True)
+    assert stepping.cancelled()
+    assert (await held.embed(), await state(held, tenant, "a")) == (1, EmbeddingState.CURRENT)
+
+
+async def test_memory_stops_where_what_it_has_taken_cannot_be_given_back(
+    held: Constitution, tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(taken: Sequence[DueNode], when: datetime) -> None:
+        raise Unavailable("the database is away")
+
+    monkeypatch.setattr(held.parts.queue, "give_back", away)
+    await held.parts.following.follow(tenant, held.graph.put(tenant, "goal", "a", "kind harvest"))
+    held.embedder.open.clear()
+    async with held.running():
+        await held.embedder.begun.wait()
+        stopping = asyncio.create_task(held.parts.embedding.stop())
+        stopped, _ = await asyncio.wait([stopping], timeout=5)
+        assert stopped == {stopping}

@@ -79,15 +79,22 @@ class EmbeddingWorker:
     async def step(self) -> int:
         """Embed one batch; how many nodes were taken. Raises `Unavailable`."""
         now = self._clock()
-        taken = sorted(await self._queue.take(now, BATCH), key=lambda due: (due.tenant, due.tier, due.id))
+        taking = asyncio.ensure_future(self._queue.take(now, BATCH))
         try:
+            taken = sorted(await asyncio.shield(taking), key=lambda due: (due.tenant, due.tier, due.id))
             for tenant, of_tenant in groupby(await self._made(taken), key=lambda made: made[0].tenant):
                 await self._keep(tenant, list(of_tenant), now)
         except asyncio.CancelledError:
-            # Whoever goes on in place of this process would wait for the lease to end otherwise.
-            await self._queue.give_back(taken, now)
+            await self._give_back(taking, now)
             raise
         return len(taken)
+
+    async def _give_back(self, taking: asyncio.Future[list[DueNode]], when: datetime) -> None:
+        """Have nodes be due again: whoever goes on in place of this process would wait for the lease to end otherwise."""
+        try:
+            await self._queue.give_back(await taking, when)
+        except ServiceError as error:
+            log.warning("what was taken is due when its lease ends: %s", error.code)
 
     async def _made(self, taken: Sequence[DueNode]) -> list[tuple[DueNode, Vector]]:
         try:

@@ -109,9 +109,8 @@ _DONE = """
     UPDATE constitution_nodes SET due = NULL
     WHERE tenant = $1 AND node_id = ANY($2::text[]) AND due = $3 AND state = 'current'"""
 _BACK = """
-    UPDATE constitution_nodes n SET due = $3, attempts = greatest(n.attempts - 1, 0)
-    FROM unnest($1::text[], $2::text[]) AS given (tenant, id)
-    WHERE (n.tenant, n.node_id) = (given.tenant, given.id) AND due = $4"""
+    UPDATE constitution_nodes SET due = $3, attempts = greatest(attempts - 1, 0)
+    WHERE tenant = $1 AND node_id = ANY($2::text[]) AND due = $4"""
 _FAILED = """
     UPDATE constitution_nodes SET state = $4, due = $5, attempts = $6, problem = $7
     WHERE tenant = $1 AND node_id = $2 AND text_hash = $3 AND due = $8"""
@@ -180,8 +179,11 @@ class NodeQueue:
 
     async def give_back(self, taken: Sequence[DueNode], when: datetime) -> None:
         """Nodes that were taken at a time and are not done are due for whoever comes first."""
-        async with self._database.transaction(EVERY_TENANT) as connection:
-            await connection.execute(_BACK, [due.tenant for due in taken], [due.id for due in taken], when, when + _LEASE)
+        for tenant in sorted({due.tenant for due in taken}):
+            async with self._database.transaction(tenant) as connection:
+                await lock_records(connection, tenant)  # whoever writes records locks several, and so does this
+                ids = [due.id for due in taken if due.tenant == tenant]
+                await connection.execute(_BACK, tenant, ids, when, when + _LEASE)
 
     async def store(self, tenant: str, made: Sequence[tuple[DueNode, Vector]], now: datetime) -> list[str]:
         """Store vectors of texts still the same, with drift and news; the nodes that have one. Raises `EmbeddingMismatch`."""
