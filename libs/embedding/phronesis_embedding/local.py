@@ -220,6 +220,7 @@ class MiniLm:
         # Threads that spin take the CPU from everything else.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(weights.parent))
+        options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "4")  # int8 by int8
         options.add_session_config_entry("session.qdq_matmulnbits_block_size", str(_BLOCK))
         # An arena that grows by what is asked for, and shrinks now and then: without one, each run faults in all its
         # memory anew (a seventh more time), and one that doubles, or never shrinks, keeps the largest batch for ever.
