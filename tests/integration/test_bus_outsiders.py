@@ -509,6 +509,7 @@ async def test_a_service_that_starts_later_knows_who_is_revoked(server: NatsServ
         assert (media.revoked.known, who.key in media.revoked) == (True, True)
 
 
+@pytest.mark.usefixtures("recalled")
 async def test_until_it_is_known_who_is_revoked_outside_systems_are_told_to_wait_and_their_turns_kept(
     server: NatsServer, services: dict[str, Bus], system: Outside, told: list[tuple[Principal, SubmitTurn]]
 ) -> None:
