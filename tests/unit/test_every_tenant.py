@@ -15,7 +15,7 @@ PLACES = {
     },
     "services/gateway/phronesis_gateway/auth/users.py": {"claim_erasure", "claim_retention", "end_expired_keys"},
     "services/memory/phronesis_memory/constitution/pgvector.py": {"warm"},
-    "services/memory/phronesis_memory/constitution/queue.py": {"take", "renew", "give_back", "left", "look"},
+    "services/memory/phronesis_memory/constitution/queue.py": {"take", "renew", "left", "look"},
     "services/memory/phronesis_memory/constitution/weaviate.py": {"clear"},
     "services/memory/phronesis_memory/constitution/search_store.py": {"prune"},
     "services/memory/phronesis_memory/documents/store.py": {"claim"},
