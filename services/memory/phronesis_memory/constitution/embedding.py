@@ -79,7 +79,7 @@ class EmbeddingWorker:
     async def step(self) -> int:
         """Embed one batch; how many nodes were taken. Raises `Unavailable`."""
         now = self._clock()
-        taking = asyncio.ensure_future(self._queue.take(now, BATCH))
+        taking = asyncio.create_task(self._queue.take(now, BATCH))
         try:
             taken = sorted(await asyncio.shield(taking), key=lambda due: (due.tenant, due.tier, due.id))
             for tenant, of_tenant in groupby(await self._made(taken), key=lambda made: made[0].tenant):
@@ -89,7 +89,7 @@ class EmbeddingWorker:
             raise
         return len(taken)
 
-    async def _give_back(self, taking: asyncio.Future[list[DueNode]], when: datetime) -> None:
+    async def _give_back(self, taking: asyncio.Task[list[DueNode]], when: datetime) -> None:
         """Have nodes be due again: whoever goes on in place of this process would wait for the lease to end otherwise."""
         try:
             await self._queue.give_back(await taking, when)

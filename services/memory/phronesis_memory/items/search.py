@@ -202,6 +202,8 @@ class HybridSearch:
     ) -> list[dict[str, float]]:
         vectors = await asyncio.shield(embedding)
         wanted = [(query, some) for query, some in zip(queries, ids, strict=True) if query in vectors and some]
+        if not wanted:
+            return [{} for _ in queries]
         told = await self._vectors.similarity(audience, [vectors[query] for query, _ in wanted], [some for _, some in wanted])
         of_query = dict(zip((query for query, _ in wanted), told, strict=True))
         return [of_query.get(query, {}) for query in queries]
