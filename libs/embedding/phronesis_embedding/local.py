@@ -196,7 +196,7 @@ depends on the texts beside it (ONNX Runtime 1.32)."""
 _SHRINK_AFTER = 8
 """Runs after which the arena gives back what it does not use."""
 _RETURN_AFTER = 5.0
-"""Seconds after which what the arena has given back, 80 MB after long texts, is given back to the machine too."""
+"""Seconds after which what the arena has given back, 20 MB after long texts, is given back to the machine too."""
 
 
 class WrongModel(Exception):
@@ -222,8 +222,8 @@ class MiniLm:
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(weights.parent))
         options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "4")  # int8 by int8
         options.add_session_config_entry("session.qdq_matmulnbits_block_size", str(_BLOCK))
-        # An arena that grows by what is asked for, and shrinks now and then: without one, each run faults in all its
-        # memory anew (a seventh more time), and one that doubles, or never shrinks, keeps the largest batch for ever.
+        # An arena that grows by what is asked for, and shrinks now and then: one that doubles, or never shrinks, keeps the
+        # largest batch for ever.
         provider = ("CPUExecutionProvider", {"arena_extend_strategy": "kSameAsRequested"})
         graph = (importlib.resources.files("phronesis_embedding") / "models" / "minilm.onnx").read_bytes()
         self._session = onnxruntime.InferenceSession(graph, options, providers=[provider])
@@ -260,7 +260,7 @@ class MiniLm:
 
 
 def _return_memory() -> None:
-    # Loading leaves 60 MB of freed memory behind, and so does a run of many texts.
+    # Loading leaves 9 MB of freed memory behind, and a run of many long texts 20.
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
         if trim is not None:  # another C library than glibc has none

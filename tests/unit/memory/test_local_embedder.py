@@ -311,7 +311,7 @@ async def main():
     async with local.LocalEmbedder.open(2) as embedder:
         process = psutil.Process()
         loaded = process.memory_full_info().uss
-        await embedder.embed_texts([f"{number} " + "a word or two of it " * 30 for number in range(60)])
+        await embedder.embed_texts([f"{number} " + "a word or two of it " * 60 for number in range(60)])
         for number in range(local._SHRINK_AFTER):
             await embedder.embed_queries([f"something short {number}"])
         print((process.memory_full_info().uss - loaded) // 1_000_000)
@@ -324,4 +324,4 @@ asyncio.run(main())
 def test_the_memory_of_long_texts_goes_back_to_the_machine() -> None:
     environment = {**os.environ, "MALLOC_ARENA_MAX": "2"}
     done = subprocess.run([sys.executable, "-c", _LONG_TEXTS], env=environment, capture_output=True, text=True, check=True)
-    assert int(done.stdout) < 40
+    assert int(done.stdout) < 35  # 40 and more where it does not
