@@ -11,12 +11,10 @@ from uuid import uuid4
 
 import pytest
 
-from phronesis_bus import BusSettings, connect
+from phronesis_bus import connect
 from phronesis_bus.envelope import PARKED_FROM
 from phronesis_bus.outbox import publish
 from phronesis_contracts.orchestrator import PROGRESS, TURN_ENDED, TurnEndedNews, TurnProgress, TurnStatus
-from phronesis_local.keys import password_file
-from phronesis_local.loopback import LOOPBACK
 from tests.e2e.commands import command
 from tests.support.bus import eventually
 from tests.support.people import Person, Town
@@ -77,11 +75,9 @@ def logged(stack: RunningStack, marker: str) -> list[str]:
 
 async def planted(stack: RunningStack, person: Person, reply: dict[str, Any], marker: str) -> None:
     """Have the streams hold `marker` with a turn: in a line of its progress, and in news of its end that memory parked."""
-    url = f"nats://{LOOPBACK}:{stack.part('nats').port}"
     of = {"conversation_id": reply["conversation_id"], "turn_id": reply["turn_id"]}
     for service in ("orchestrator", "memory"):
-        settings = BusSettings(url=url, password_file=password_file(stack.data, service), trust_dir=stack.data.trust)
-        async with connect(service, settings) as bus:
+        async with connect(service, stack.bus_settings(service)) as bus:
             if service == "orchestrator":
                 line = TurnProgress(**of, kind="phase", phase="routed", detail={"phrases": [marker]})
                 subject = PROGRESS.on(person.tenant, person.user, reply["turn_id"])

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import asyncpg
 from neo4j import AsyncGraphDatabase
 
-from phronesis_bus import BusSettings, connect
+from phronesis_bus import connect
 from phronesis_bus.declare import USER as DECLARE
 from phronesis_local import postgres
 from phronesis_local.loopback import LOOPBACK
@@ -99,11 +99,6 @@ _UNLEARNT = "SELECT count(*) FROM orchestrator.turns WHERE status = 'completed' 
 
 async def under_way(stack: RunningStack) -> int:
     """What is still to be acted upon: turns to learn from, news in outboxes, and news that the broker keeps for a follower."""
-    settings = BusSettings(
-        url=f"nats://{LOOPBACK}:{stack.part('nats').port}",
-        password_file=stack.data.secrets / f"{DECLARE}.password",
-        trust_dir=stack.data.trust,
-    )
     connection = await asyncpg.connect(postgres.dsn(stack.data.postgres))
     try:
         outboxes = [schema for schema, table in await connection.fetch(_TABLES) if table == "outbox"]
@@ -111,7 +106,7 @@ async def under_way(stack: RunningStack) -> int:
         waiting = [int(await connection.fetchval(count)) for count in counts]
     finally:
         await connection.close()
-    async with connect(DECLARE, settings) as bus:
+    async with connect(DECLARE, stack.bus_settings(DECLARE)) as bus:
         held = json.loads((await bus.request("$JS.API.STREAM.INFO.EVT", b"", timeout=3)).data)
     return sum(waiting) + int(held["state"]["messages"])
 

@@ -12,13 +12,13 @@ import httpx
 from nats.js.errors import NotFoundError
 from neo4j import AsyncGraphDatabase
 
-from phronesis_bus import MEDIA, Bus, BusSettings, connect
+from phronesis_bus import MEDIA, Bus, connect
 from phronesis_bus.connection import read_message
 from phronesis_bus.declare import USER as DECLARE
 from phronesis_bus.topology import BACKUPS
 from phronesis_contracts.media import UPLOADS
 from phronesis_local import postgres, weaviate
-from phronesis_local.keys import password, password_file
+from phronesis_local.keys import password
 from phronesis_local.loopback import LOOPBACK
 from tests.support.postgres_text import rows_with
 from tests.support.production import GRAPH, GRAPH_DATABASE, SERVERS, graph_login
@@ -71,7 +71,7 @@ async def _vectors(stack: RunningStack, text: str) -> dict[str, int]:
 async def _objects(stack: RunningStack, text: str) -> dict[str, int]:
     found: dict[str, int] = {}
     for owner, buckets in (("media", (MEDIA, UPLOADS)), ("memory", (BACKUPS,))):
-        async with connect(owner, _settings(stack, owner)) as bus:
+        async with connect(owner, stack.bus_settings(owner)) as bus:
             for bucket in buckets:
                 found[bucket] = await _objects_with(bus, bucket, text.encode())
     return found
@@ -94,7 +94,7 @@ async def _objects_with(bus: Bus, bucket: str, data: bytes) -> int:
 
 
 async def _events(stack: RunningStack, tenant: str) -> dict[str, int]:
-    async with connect(DECLARE, _settings(stack, DECLARE)) as bus:
+    async with connect(DECLARE, stack.bus_settings(DECLARE)) as bus:
         wanted = json.dumps({"subjects_filter": f"evt.{tenant}.>"}).encode()
         reply = await bus.nats.request("$JS.API.STREAM.INFO.EVT", wanted, timeout=5)
     state: dict[str, Any] = json.loads(reply.data)["state"]
@@ -103,7 +103,7 @@ async def _events(stack: RunningStack, tenant: str) -> dict[str, int]:
 
 async def _messages(stack: RunningStack, text: str, tenant: str) -> dict[str, int]:
     found: dict[str, int] = {}
-    async with connect(DECLARE, _settings(stack, DECLARE)) as bus:
+    async with connect(DECLARE, stack.bus_settings(DECLARE)) as bus:
         for stream, subject in _STREAMS.items():
             sequence = 0
             while (message := await read_message(bus, stream, subject.format(tenant), sequence)) is not None:
@@ -111,8 +111,3 @@ async def _messages(stack: RunningStack, text: str, tenant: str) -> dict[str, in
                 held = text.encode() in base64.b64decode(message.get("data", ""))
                 found[f"stream {stream}"] = found.get(f"stream {stream}", 0) + held
     return found
-
-
-def _settings(stack: RunningStack, name: str) -> BusSettings:
-    url = f"nats://{LOOPBACK}:{stack.part('nats').port}"
-    return BusSettings(url=url, password_file=password_file(stack.data, name), trust_dir=stack.data.trust)

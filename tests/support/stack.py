@@ -11,8 +11,11 @@ from pathlib import Path
 
 import psutil
 
+from phronesis_bus import BusSettings
 from phronesis_local import postgres
+from phronesis_local.keys import password_file
 from phronesis_local.layout import DataDir, PartRecord, StackRecord, inherited_environment, marked_processes, read_record
+from phronesis_local.loopback import LOOPBACK
 from phronesis_local.settings import Stores
 from phronesis_local.stack import stop_stack
 from tests.support.production import SERVERS, STORES
@@ -88,6 +91,11 @@ class RunningStack:
         process = found.process() if found else None
         assert process is not None
         return process
+
+    def bus_settings(self, user: str) -> BusSettings:
+        """How one of the broker's users connects, without a key to sign with."""
+        url = f"nats://{LOOPBACK}:{self.part('nats').port}"
+        return BusSettings(url=url, password_file=password_file(self.data, user), trust_dir=self.data.trust)
 
     async def until(self, state: Callable[[StackRecord], bool], within: float = 150.0) -> StackRecord:
         """The record, as soon as `state` holds of it."""
