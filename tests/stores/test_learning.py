@@ -108,6 +108,23 @@ async def test_a_batch_that_was_given_up_comes_again_and_one_that_was_learnt_doe
     assert await queue.claim(8, 0.0, -1.0) == []
 
 
+async def test_a_batch_that_was_given_back_comes_at_once_as_if_it_had_not_been_claimed(database: Database) -> None:
+    queue, who = PostgresUnlearnt(database), someone()
+    await ended(database, who, "one")
+    batch = await queue.claim(8, 0.0, 60.0)
+    await queue.give_back(batch)
+    assert await queue.claim(8, 0.0, 60.0) == batch
+
+
+async def test_a_batch_that_another_has_claimed_since_is_not_given_back(database: Database) -> None:
+    queue, who = PostgresUnlearnt(database), someone()
+    await ended(database, who, "one")
+    late = await queue.claim(8, 0.0, -1.0)
+    assert len(await queue.claim(8, 0.0, 60.0)) == 1
+    await queue.give_back(late)
+    assert await queue.claim(8, 0.0, 60.0) == []
+
+
 async def test_a_turn_of_a_deleted_conversation_is_not_learnt_from(database: Database) -> None:
     queue, who = PostgresUnlearnt(database), someone()
     turn = await ended(database, who, "one")

@@ -123,13 +123,16 @@ def filled(given: Any, ids: Mapping[str, str]) -> Any:
 
 
 class Assistant(GroqServer):
-    """A model that does the task whose number stands behind the message, one round for each of its calls."""
+    """A model that does the task whose number stands behind the message, one round for each of its calls.
+
+    A step that asks again, since an answer was lost on the way, is told the same again.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.tasks: dict[int, Task] = {}
         self.ids: dict[str, str] = {}
-        self._made: dict[str, int] = {}
+        self._steps: dict[str, list[str]] = {}
 
     def _next_fault(self, purpose: str, request: dict[str, Any], step: str | None) -> Fault:
         turn, _, made = (step or "").partition("/")
@@ -140,8 +143,10 @@ class Assistant(GroqServer):
             return super()._next_fault(purpose, request, step)
         task = self._task(blocks(request).get("message", ""))
         rounds = [] if task is None else [*task.finds, *((name, given) for name, given, _ in task.calls)]
-        at = self._made.get(turn, 0)
-        self._made[turn] = at + 1
+        steps = self._steps.setdefault(turn, [])
+        if made not in steps:
+            steps.append(made)
+        at = steps.index(made)
         if at >= len(rounds):
             return Fault(content=json.dumps({"answer": "It is done."}))
         name, given = rounds[at]

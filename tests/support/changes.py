@@ -97,18 +97,22 @@ async def snapshot(stack: RunningStack) -> Snapshot:
 _UNLEARNT = "SELECT count(*) FROM orchestrator.turns WHERE status = 'completed' AND NOT learnt AND NOT erased"
 
 
-async def under_way(stack: RunningStack) -> int:
-    """What is still to be acted upon: turns to learn from, news in outboxes, and news that the broker keeps for a follower."""
+async def under_way(stack: RunningStack) -> dict[str, int]:
+    """What is still to be acted upon, by where it waits: turns to learn from, news in outboxes, and news at the broker."""
     connection = await asyncpg.connect(postgres.dsn(stack.data.postgres))
     try:
         outboxes = [schema for schema, table in await connection.fetch(_TABLES) if table == "outbox"]
-        counts = [_UNLEARNT, *(f'SELECT count(*) FROM "{schema}".outbox' for schema in outboxes)]
-        waiting = [int(await connection.fetchval(count)) for count in counts]
+        counts = {
+            "learning": _UNLEARNT,
+            **{f"{schema}.outbox": f'SELECT count(*) FROM "{schema}".outbox' for schema in outboxes},
+        }
+        waiting = {place: int(await connection.fetchval(count)) for place, count in counts.items()}
     finally:
         await connection.close()
     async with connect(DECLARE, stack.bus_settings(DECLARE)) as bus:
         held = json.loads((await bus.request("$JS.API.STREAM.INFO.EVT", b"", timeout=3)).data)
-    return sum(waiting) + int(held["state"]["messages"])
+    waiting["events"] = int(held["state"]["messages"])
+    return {place: count for place, count in waiting.items() if count}
 
 
 async def journalled(stack: RunningStack, turn: str) -> list[tuple[str, bool]]:

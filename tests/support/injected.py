@@ -120,12 +120,17 @@ class Place(Desk):
         """Give out new orders, about what is there."""
         self.model.orders = Orders(harmful(self.things))
 
+    async def still(self, within: float = 30.0) -> None:
+        """Wait until all that came is acted upon."""
+        end = monotonic() + within
+        while left := await under_way(self.stack):
+            assert monotonic() < end, f"still to be acted upon: {left}"
+            await asyncio.sleep(0.1)
+
     async def snapshot(self, within: float = 30.0) -> Snapshot:
         """All that there is in all stores, once nothing is under way any more."""
         end = monotonic() + within
-        while left := await under_way(self.stack):
-            assert monotonic() < end, f"{left} turns and news are still to be acted upon"
-            await asyncio.sleep(0.1)
+        await self.still(within)
         before = await snapshot(self.stack)
         while (after := await snapshot(self.stack)).held != before.held:
             assert monotonic() < end, before.changed(after)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -58,6 +59,7 @@ class Queue:
 
     waiting: list[EndedTurn] = field(default_factory=list)
     done: list[str] = field(default_factory=list)
+    back: list[str] = field(default_factory=list)
 
     async def claim(self, most: int, after: float, lease: float) -> list[EndedTurn]:
         return self.waiting[:most]
@@ -65,6 +67,9 @@ class Queue:
     async def learnt(self, turns: Sequence[EndedTurn]) -> None:
         self.done.extend(turn.turn_id for turn in turns)
         self.waiting = [turn for turn in self.waiting if turn.turn_id not in self.done]
+
+    async def give_back(self, turns: Sequence[EndedTurn]) -> None:
+        self.back.extend(turn.turn_id for turn in turns)
 
 
 @dataclass
@@ -227,6 +232,48 @@ async def test_while_memory_is_away_the_batch_waits() -> None:
     with pytest.raises(Unavailable):
         await learner(queue, neighbours(Unavailable("away")), Rules()).once()
     assert queue.done == []
+
+
+class Slow(Model):
+    """A model that says when it is asked, and never answers."""
+
+    def __init__(self) -> None:
+        super().__init__(ModelUnavailable("away"))
+        self.thinking = asyncio.Event()
+
+    async def draw(self, agent: AgentProfile, batch: Sequence[EndedTurn]) -> Answer[Drawn]:
+        self.thinking.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+async def test_a_batch_that_is_at_hand_when_learning_stops_is_given_back() -> None:
+    queue, model = Queue([ended(1, "I work at Acme"), ended(2, "Hello there")]), Slow()
+    learning = learner(queue, neighbours(), model)
+    learning.start()
+    await model.thinking.wait()
+    await learning.stop()
+    assert (queue.back, queue.done) == (["t1", "t2"], [])
+
+
+async def test_a_batch_that_is_being_claimed_when_learning_stops_is_given_back() -> None:
+    claiming, go_on = asyncio.Event(), asyncio.Event()
+
+    class SlowQueue(Queue):
+        async def claim(self, most: int, after: float, lease: float) -> list[EndedTurn]:
+            claiming.set()
+            await go_on.wait()
+            return await super().claim(most, after, lease)
+
+    queue = SlowQueue([ended(1, "I work at Acme")])
+    learning = learner(queue, neighbours(), Rules())
+    learning.start()
+    await claiming.wait()
+    stopping = asyncio.create_task(learning.stop())
+    await asyncio.sleep(0)
+    go_on.set()
+    await stopping
+    assert (queue.back, queue.done) == (["t1"], [])
 
 
 async def test_a_turn_that_cannot_be_learnt_from_is_given_up() -> None:

@@ -114,7 +114,7 @@ class Learner:
         self._task = asyncio.create_task(self._loop(), name="learner")
 
     async def stop(self) -> None:
-        """Learn no more; a batch at hand is taken up again when its lease has run out."""
+        """Learn no more; a batch at hand is given back."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -138,15 +138,27 @@ class Learner:
         Raises:
             ServiceError: memory or the store does not answer; the batch is tried again later.
         """
-        claimed = await self._turns.claim(self._batch, self._after, LEASE)
-        batch = [turn for turn in claimed if turn.attempts <= ATTEMPTS]
-        if len(batch) < len(claimed):
-            log.warning("%d turns are given up: they could not be learnt from", len(claimed) - len(batch))
-        drawn = await self._drawn(batch) if batch else None
-        for turn in batch:
-            await self._tell(turn, None if drawn is None else drawn[turn.turn_id])
-        await self._turns.learnt(claimed)
+        claiming = asyncio.create_task(self._turns.claim(self._batch, self._after, LEASE))
+        try:
+            claimed = await asyncio.shield(claiming)
+            batch = [turn for turn in claimed if turn.attempts <= ATTEMPTS]
+            if len(batch) < len(claimed):
+                log.warning("%d turns are given up: they could not be learnt from", len(claimed) - len(batch))
+            drawn = await self._drawn(batch) if batch else None
+            for turn in batch:
+                await self._tell(turn, None if drawn is None else drawn[turn.turn_id])
+            await self._turns.learnt(claimed)
+        except asyncio.CancelledError:
+            await self._give_back(claiming)
+            raise
         return bool(claimed)
+
+    async def _give_back(self, claiming: asyncio.Task[list[EndedTurn]]) -> None:
+        """Let another process have a batch at once: it would wait for the lease to end otherwise."""
+        try:
+            await self._turns.give_back(await claiming)
+        except ServiceError as error:
+            log.warning("a batch can be learnt from when its lease ends: %s", error.code)
 
     async def _drawn(self, batch: Sequence[EndedTurn]) -> dict[str, tuple[Statement, ...]] | None:
         """What a model drew, by turn; `None` where there is none, or it failed, and rules do it."""

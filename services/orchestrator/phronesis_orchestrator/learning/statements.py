@@ -213,6 +213,9 @@ class Unlearnt(Protocol):
     async def learnt(self, turns: Sequence[EndedTurn]) -> None:
         """Note that these were learnt from."""
 
+    async def give_back(self, turns: Sequence[EndedTurn]) -> None:
+        """Hand these out again at once, as if they had not been claimed; but for those that others have claimed since."""
+
 
 class Copies(Protocol):
     """What this service holds of memories in its turns."""

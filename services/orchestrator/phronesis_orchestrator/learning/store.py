@@ -136,6 +136,12 @@ RETURNING turns.id, conversation_id, principal, agent, coalesce(request ->> 'tex
     (SELECT text FROM messages WHERE turn_id = turns.id AND role = 'assistant') AS reply
 """  # noqa: S608
 
+_GIVE_BACK = """
+UPDATE turns SET learn_after = NULL, learn_attempts = learn_attempts - 1
+FROM unnest($1::uuid[], $2::int[]) AS back (id, attempts)
+WHERE turns.id = back.id AND learn_attempts = back.attempts AND NOT learnt
+"""
+
 
 class PostgresUnlearnt:
     def __init__(self, database: Database) -> None:
@@ -168,3 +174,10 @@ class PostgresUnlearnt:
             await connection.execute(
                 "UPDATE turns SET learnt = true WHERE id = ANY($1::uuid[])", [UUID(turn.turn_id) for turn in turns]
             )
+
+    async def give_back(self, turns: Sequence[EndedTurn]) -> None:
+        if not turns:
+            return
+        async with self._database.transaction(turns[0].who.tenant) as connection:
+            ids = [UUID(turn.turn_id) for turn in turns]
+            await connection.execute(_GIVE_BACK, ids, [turn.attempts for turn in turns])
