@@ -120,8 +120,10 @@ class Asker:
         return (await self.turn(text, *before)).reply.user_response
 
     def of(self, agent: str, **more: Any) -> Asker:
-        """The same person, who asks another agent."""
-        return Asker(self.stores, self.who, agent, **more)
+        """The same person, who asks another agent, about the same twin: what its words mean is not read and built again."""
+        other = Asker(self.stores, self.who, agent, **more)
+        other.vocabularies = self.vocabularies
+        return other
 
 
 def _messages(text: str, said: str) -> tuple[PastMessage, PastMessage]:

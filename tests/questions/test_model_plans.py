@@ -31,7 +31,7 @@ async def with_model(asker: Asker, says: Says, seconds: float = 5.0) -> AsyncIte
     """The same person, with a model that says so."""
     async with groq_server() as server, reasoning(server, budget=3_000, seconds=seconds) as model:
         server.says = says
-        yield Asker(asker.stores, asker.who, asker.agent, reasoner=model), server
+        yield asker.of(asker.agent, reasoner=model), server
 
 
 def prompt_tokens(request: dict[str, Any] | None) -> int:

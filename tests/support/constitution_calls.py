@@ -44,13 +44,20 @@ async def _said(person: Person, tool: str, given: Given) -> Any:
     return answer.json()
 
 
+_HAVE_IT = set[str]()
+"""The keys of those whose nodes are made."""
+
+
 async def graph(person: Person) -> None:
-    """Make the nodes, and have them found by meaning; a caller that has them gets them again."""
+    """Make the nodes, once for each person, and have them found by meaning."""
+    if person.key in _HAVE_IT:
+        return
     for type, fields in _NODES:
-        await _said(person, f"{type}.create.v1", {**fields, "requestId": fields["id"]})
+        await _said(person, f"{type}.create.v1", fields)
     for source, type, target in _LINKS:
         await _said(person, "relationship.create.v1", {"fromId": source, "type": type, "toId": target})
     await _said(person, "semantic.search.v1", _ASKED)
+    _HAVE_IT.add(person.key)
 
 
 def _about(given: Given) -> Made:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Protocol
 
@@ -107,11 +107,16 @@ class Caller:
 
 
 @asynccontextmanager
-async def callers(town: Town, url: str, role: Persona, *, one_user: bool = False) -> AsyncIterator[dict[str, Caller]]:
-    """One caller for each face, each in a tenant of its own, or all of them the same user."""
+async def callers(
+    town: Town, url: str, role: Persona, people: Sequence[Person] | None = None
+) -> AsyncIterator[dict[str, Caller]]:
+    """One caller for each face.
+
+    Args:
+        people: who calls by HTTP, by MCP and on the bus; new users, each in a tenant of their own, if not stated.
+    """
     async with AsyncExitStack() as stack:
-        rest = await town.someone(role=role)
-        agent, system = (rest, rest) if one_user else (await town.someone(role=role), await town.someone(role=role))
+        rest, agent, system = people or [await town.someone(role=role) for _ in range(3)]
         sdk = await stack.enter_async_context(AsyncClient(url, rest.key))
         http = await stack.enter_async_context(httpx2.AsyncClient(headers={"Authorization": f"Bearer {agent.key}"}, timeout=60))
         transport = streamable_http_client(f"{url}/mcp", http_client=http)
