@@ -21,6 +21,8 @@ from selenium.webdriver.support.ui import Select, WebDriverWait
 
 PATIENCE = 30.0
 """Seconds after which something that should be on a page is missed."""
+_LOOKS = 0.1
+"""Seconds between two looks for it."""
 _LONGEST = 900.0
 """Seconds after which an installation is given up."""
 PICTURES = "PHRONESIS_PICTURES"
@@ -101,7 +103,7 @@ class Page:
                     return True
             return False
 
-        wait = WebDriverWait(self._driver, PATIENCE, ignored_exceptions=(StaleElementReferenceException,))
+        wait = WebDriverWait(self._driver, PATIENCE, _LOOKS, (StaleElementReferenceException,))
         await asyncio.to_thread(lambda: wait.until(pressed, f"nothing can be pressed for {css} {text}"))
 
     async def choose(self, label: str, text: str) -> None:
@@ -114,7 +116,7 @@ class Page:
         def shown(driver: Chrome) -> bool:
             return any(text in each.text for each in driver.find_elements(By.CSS_SELECTOR, css))
 
-        wait = WebDriverWait(self._driver, PATIENCE, ignored_exceptions=(StaleElementReferenceException,))
+        wait = WebDriverWait(self._driver, PATIENCE, _LOOKS, (StaleElementReferenceException,))
         await asyncio.to_thread(lambda: wait.until(shown, f"no {css} says: {text}"))
 
     async def texts(self, css: str, fewest: int = 1) -> list[str]:
@@ -134,7 +136,7 @@ class Page:
 
     async def until(self, holds: Callable[[Chrome], Any]) -> Any:
         """What `holds` gives once it gives something."""
-        return await asyncio.to_thread(lambda: WebDriverWait(self._driver, PATIENCE).until(holds))
+        return await asyncio.to_thread(lambda: WebDriverWait(self._driver, PATIENCE, _LOOKS).until(holds))
 
     async def run(self, script: str) -> Any:
         """What a script returns."""
@@ -172,7 +174,7 @@ class Page:
             return next((each for each in driver.find_elements(by, what) if each.is_displayed()), None)
 
         # A page may draw anew between the look for something and the look at it.
-        wait = WebDriverWait(self._driver, PATIENCE, ignored_exceptions=(StaleElementReferenceException,))
+        wait = WebDriverWait(self._driver, PATIENCE, _LOOKS, (StaleElementReferenceException,))
         found = wait.until(visible, f"nothing is shown for {what}")
         assert found is not None
         return found

@@ -299,6 +299,8 @@ class Parts:
                 "GATEWAY_PORT": str(self._gateways[name]),
                 "GATEWAY_BOOTSTRAP_KEY_FILE": str(self._data.key),
             }
+            if len(self._gateways) == 1:  # there is no other one to send requests to
+                variables["GATEWAY_STOP_NOTICE"] = "0"
         return variables
 
     def _role(self, name: str) -> dict[str, str]:

@@ -14,7 +14,7 @@ from .app import Ping, Tokens, build
 from .auth.store import PostgresKeys, PostgresSessions, read_first_key, store_first_key
 from .auth.tokens import IssuerKeys
 from .auth.users import PostgresUsers
-from .http.server import NOTICE, HttpServer, bind_socket
+from .http.server import HttpServer, bind_socket
 from .settings import GatewaySettings, JwtSettings, McpSettings, ToolSettings
 
 
@@ -32,7 +32,7 @@ async def start(bus: Bus) -> AsyncIterator[None]:
         sessions = PostgresSessions(database)
         pings: dict[str, Ping] = {"postgres": database.ping}
         gateway = await build(bus, store, sessions, users, settings, pings, tokens, McpSettings(), ToolSettings())
-        server = HttpServer(gateway.app, bound, settings.max_connections, gateway.closing, NOTICE)
+        server = HttpServer(gateway.app, bound, settings.max_connections, gateway.closing, settings.stop_notice)
         await server.start()
         # Registered last, so it stops first: requests end while the bus still carries their answers.
         bus.on_stop(server.stop)

@@ -87,8 +87,6 @@ log = logging.getLogger(__name__)
 
 GRACE = 7
 """Seconds that running requests have to end in; the bus gives its parts ten."""
-NOTICE = 2.0
-"""Seconds for which a gateway that stops still answers, and is not ready: a load balancer takes that long to send no more."""
 
 
 class _Server(uvicorn.Server):
