@@ -223,7 +223,8 @@ async def test_what_somebody_deletes_is_declared_anew(server: NatsServer, gone: 
         reply = json.loads((await admin.nats.request(f"$JS.API.{gone}", b"", timeout=3)).data)
         assert reply["success"]
         await told(gateway, "after")
-        await eventually(lambda: turns == ["before", "after"], within=60)
+        # A job whose acknowledgement the deletion overtakes comes again: jobs are given at least once.
+        await eventually(lambda: list(dict.fromkeys(turns)) == ["before", "after"], within=60)
 
 
 async def test_the_relay_sends_after_an_outage_what_was_written_in_it_once_each(server: NatsServer) -> None:
