@@ -300,7 +300,7 @@ class Parts:
                 "GATEWAY_BOOTSTRAP_KEY_FILE": str(self._data.key),
             }
             if len(self._gateways) == 1:  # there is no other one to send requests to
-                variables["GATEWAY_STOP_NOTICE"] = "0"
+                variables["GATEWAY_STOP_NOTICE"] = inherited_environment().get("GATEWAY_STOP_NOTICE", "0")
         return variables
 
     def _role(self, name: str) -> dict[str, str]:

@@ -55,7 +55,7 @@ class GatewaySettings(LimitSettings):
     max_connections: int = Field(default=1_000, ge=1)
     """Open connections, of all callers together."""
     stop_notice: float = Field(default=2.0, ge=0, le=10)
-    """Seconds for which a gateway that stops still answers, and is not ready: until load balancers send no more."""
+    """Seconds for which a gateway that stops still answers, but is not ready, so that load balancers turn to others."""
     max_streams: int = Field(default=500, ge=1)
     """Open event streams, of all callers together."""
     max_streams_per_key: int = Field(default=20, ge=1)

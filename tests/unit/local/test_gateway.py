@@ -33,6 +33,11 @@ def test_the_gateway_listens_on_the_address_that_the_settings_name(
     assert told(LocalSettings(data=tmp_path))["GATEWAY_HOST"] == host
 
 
-@pytest.mark.parametrize(("replicas", "seconds"), [(1, "0"), (2, None)])
-def test_a_gateway_that_is_the_only_one_stops_without_notice(tmp_path: Path, replicas: int, seconds: str | None) -> None:
+@pytest.mark.parametrize(("replicas", "own", "seconds"), [(1, None, "0"), (2, None, None), (1, "5", "5")])
+def test_a_gateway_that_is_the_only_one_stops_without_notice_unless_it_is_told_to_give_some(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, replicas: int, own: str | None, seconds: str | None
+) -> None:
+    monkeypatch.delenv("GATEWAY_STOP_NOTICE", raising=False)
+    if own:
+        monkeypatch.setenv("GATEWAY_STOP_NOTICE", own)
     assert told(LocalSettings(data=tmp_path, replicas=replicas)).get("GATEWAY_STOP_NOTICE") == seconds
