@@ -23,7 +23,7 @@ ALSO = ("/settings/keys", "/settings/users", "/settings/agents", "/settings/audi
 async def here(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[House]:
     folder = tmp_path_factory.mktemp("first") / "data"
     async with house(folder) as opened:
-        code, _, errors = await phronesis("load", "portfolio", "--no-wait", data=folder)
+        code, _, errors = await phronesis("load", "portfolio", data=folder)
         assert code == 0, errors
         yield opened
 

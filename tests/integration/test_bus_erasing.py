@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -15,7 +13,7 @@ from phronesis_bus.envelope import PARKED_FROM
 from phronesis_bus.outbox import publish
 from phronesis_contracts import Unavailable
 from phronesis_contracts.orchestrator import PROGRESS, TURN_ENDED, TurnEndedNews, TurnProgress, TurnStatus
-from tests.support.bus import broker, connected, eventually, somebody
+from tests.support.bus import broker, connected, eventually, jetstream, somebody
 from tests.support.servers import NatsServer
 
 
@@ -34,8 +32,7 @@ async def orchestrator(server: NatsServer) -> AsyncIterator[Bus]:
 async def subjects(server: NatsServer, stream: str) -> dict[str, int]:
     """How many messages a stream holds, by subject."""
     async with connected(server, "declare") as (admin,):
-        reply = await admin.nats.request(f"$JS.API.STREAM.INFO.{stream}", b'{"subjects_filter": ">"}', timeout=3)
-    found: dict[str, Any] = json.loads(reply.data)
+        found = await jetstream(admin, f"STREAM.INFO.{stream}", subjects_filter=">")
     return dict(found["state"].get("subjects") or {})
 
 

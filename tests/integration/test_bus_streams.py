@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import json
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -18,7 +16,7 @@ from phronesis_bus import Bus, Call, News, announce, delivery, follow, take, tel
 from phronesis_bus.envelope import PARKED_FROM, PARKED_REASON
 from phronesis_contracts import Busy, NotFound, ServiceError, TimedOut, Unauthorized, Unavailable
 from phronesis_contracts.orchestrator import TURN, TURN_ENDED, SubmitTurn, TurnEndedNews, TurnStatus
-from tests.support.bus import broker, connected, eventually, somebody
+from tests.support.bus import broker, connected, eventually, jetstream, somebody
 from tests.support.servers import NatsServer
 
 
@@ -56,20 +54,14 @@ def an_end(text: str = "") -> TurnEndedNews:
     )
 
 
-async def api(admin: Bus, what: str, **body: Any) -> dict[str, Any]:
-    reply = await admin.nats.request(f"$JS.API.{what}", json.dumps(body).encode(), timeout=3)
-    found: dict[str, Any] = json.loads(reply.data)
-    return found
-
-
 async def waiting(admin: Bus, seconds: float) -> None:
     """Let the broker wait that long for an acknowledgement of a turn."""
-    consumer = (await api(admin, f"CONSUMER.INFO.JOB.{TURN.durable}"))["config"] | {"ack_wait": int(seconds * 1e9)}
-    await api(admin, f"CONSUMER.DURABLE.CREATE.JOB.{TURN.durable}", stream_name="JOB", config=consumer)
+    consumer = (await jetstream(admin, f"CONSUMER.INFO.JOB.{TURN.durable}"))["config"] | {"ack_wait": int(seconds * 1e9)}
+    await jetstream(admin, f"CONSUMER.DURABLE.CREATE.JOB.{TURN.durable}", stream_name="JOB", config=consumer)
 
 
 async def messages(admin: Bus, stream: str) -> int:
-    return int((await api(admin, f"STREAM.INFO.{stream}"))["state"]["messages"])
+    return int((await jetstream(admin, f"STREAM.INFO.{stream}"))["state"]["messages"])
 
 
 async def test_a_job_reaches_a_worker_with_its_caller_and_is_gone_after_it(gateway: Bus, worker: Bus, admin: Bus) -> None:
@@ -287,7 +279,7 @@ async def test_a_worker_asks_for_no_more_than_it_can_begin(gateway: Bus, worker:
     await begun.wait()
 
     async def two_out() -> bool:
-        info = await api(admin, f"CONSUMER.INFO.JOB.{TURN.durable}")
+        info = await jetstream(admin, f"CONSUMER.INFO.JOB.{TURN.durable}")
         return bool(info["num_ack_pending"] == 2 and info["num_pending"] == 8)
 
     await eventually(two_out)
@@ -398,7 +390,7 @@ async def test_a_message_on_its_way_when_the_service_stops_is_handed_back(
             seen.append(("second", turn.text))
 
         async def delivered() -> bool:
-            return bool((await api(admin, f"CONSUMER.INFO.JOB.{TURN.durable}"))["num_ack_pending"] == 1)
+            return bool((await jetstream(admin, f"CONSUMER.INFO.JOB.{TURN.durable}"))["num_ack_pending"] == 1)
 
         drain = first.drain
 
@@ -472,7 +464,7 @@ async def test_an_error_of_a_handler_that_asks_others_terminates_nothing(server:
 
 
 async def test_a_new_stream_forgets_nothing_before_its_consumers_stand(server: NatsServer, worker: Bus, admin: Bus) -> None:
-    await api(admin, "STREAM.DELETE.EVT")
+    await jetstream(admin, "STREAM.DELETE.EVT")
     accepted: list[str] = []
     declared = asyncio.Event()
 

@@ -6,7 +6,6 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from nats.errors import Error as NatsError
@@ -17,7 +16,7 @@ from phronesis_bus.secrets import make
 from phronesis_contracts import ServiceError
 from phronesis_contracts.orchestrator import TURN, SubmitTurn
 from phronesis_local.loopback import LOOPBACK, free_port
-from tests.support.bus import eventually, somebody
+from tests.support.bus import eventually, jetstream, somebody
 from tests.support.certificates import Authority
 from tests.support.nats_deployment import DeployedNats
 
@@ -58,11 +57,6 @@ async def declared(bus: Bus) -> bool:
     return True
 
 
-async def stream(bus: Bus, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((await bus.request(f"$JS.API.STREAM.INFO.{name}", b"", timeout=5)).data)
-    return found
-
-
 async def test_turns_go_on_when_the_server_that_leads_their_stream_dies(tmp_path: Path) -> None:
     async with (
         cluster(tmp_path) as servers,
@@ -71,7 +65,7 @@ async def test_turns_go_on_when_the_server_that_leads_their_stream_dies(tmp_path
         connect("orchestrator", settings(servers, "orchestrator")) as orchestrator,
     ):
         await eventually(lambda: declared(admin))
-        found = await stream(admin, "JOB")
+        found = await jetstream(admin, "STREAM.INFO.JOB")
         assert (found["config"]["num_replicas"], len(found["cluster"]["replicas"])) == (3, 2)
         turns: list[str] = []
 

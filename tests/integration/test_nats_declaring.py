@@ -9,7 +9,6 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from nats.errors import Error as NatsError
@@ -19,7 +18,7 @@ from phronesis_bus.declare import declare
 from phronesis_bus.topology import consumers, streams
 from phronesis_local.layout import inherited_environment
 from phronesis_local.loopback import LOOPBACK, free_port
-from tests.support.bus import eventually
+from tests.support.bus import eventually, jetstream
 from tests.support.nats_deployment import DeployedNats, deployed
 
 NAMES = {config["name"] for config in streams()}
@@ -64,16 +63,11 @@ async def looking(server: DeployedNats) -> AsyncIterator[Bus]:
         yield bus
 
 
-async def asked(bus: Bus, what: str) -> dict[str, Any]:
-    answer: dict[str, Any] = json.loads((await bus.request(f"$JS.API.{what}", b"{}", timeout=5)).data)
-    return answer
-
-
 async def all_declared(bus: Bus) -> bool:
     """Whether every stream stands open, and every consumer."""
     try:
-        found = (await asked(bus, "STREAM.LIST"))["streams"]
-        lists = [await asked(bus, f"CONSUMER.LIST.{name}") for name in ("JOB", "OUTSIDE", "EVT")]
+        found = (await jetstream(bus, "STREAM.LIST"))["streams"]
+        lists = [await jetstream(bus, f"CONSUMER.LIST.{name}") for name in ("JOB", "OUTSIDE", "EVT")]
     except (NatsError, TimeoutError, KeyError, TypeError):
         return False
     opened = {stream["config"]["name"] for stream in found if stream["config"]["max_msg_size"] == -1}
@@ -90,9 +84,9 @@ async def test_once_declares_everything_and_ends_well(server: DeployedNats) -> N
 async def test_what_stands_as_it_should_is_not_touched(server: DeployedNats) -> None:
     await server.declare()
     async with looking(server) as bus:
-        before = await asked(bus, "INFO")
+        before = await jetstream(bus, "INFO")
         await declare(bus)
-        after = await asked(bus, "INFO")
+        after = await jetstream(bus, "INFO")
     assert after["streams"] == before["streams"] == len(NAMES)
     questions = after["api"]["total"] - before["api"]["total"] - 1
     assert questions == len(NAMES) + len(consumers(1)), "how each is, and no more"
@@ -101,10 +95,10 @@ async def test_what_stands_as_it_should_is_not_touched(server: DeployedNats) -> 
 async def test_what_was_changed_by_hand_is_as_it_should_be_again(server: DeployedNats) -> None:
     await server.declare()
     async with looking(server) as bus:
-        config = (await asked(bus, "STREAM.INFO.OUT"))["config"]
+        config = (await jetstream(bus, "STREAM.INFO.OUT"))["config"]
         await bus.request("$JS.API.STREAM.UPDATE.OUT", json.dumps(config | {"max_age": 10**9}).encode(), timeout=5)
         await server.declare()
-        assert (await asked(bus, "STREAM.INFO.OUT"))["config"]["max_age"] == config["max_age"]
+        assert (await jetstream(bus, "STREAM.INFO.OUT"))["config"]["max_age"] == config["max_age"]
 
 
 async def test_a_broker_that_comes_back_empty_has_its_streams_within_seconds(server: DeployedNats) -> None:
@@ -119,8 +113,8 @@ async def test_a_broker_that_comes_back_empty_has_its_streams_within_seconds(ser
 async def test_what_is_deleted_by_hand_is_back_within_seconds(server: DeployedNats) -> None:
     async with program(server), looking(server) as bus:
         await eventually(lambda: all_declared(bus))
-        assert (await asked(bus, "STREAM.DELETE.PARKED"))["success"]
-        assert (await asked(bus, f"CONSUMER.DELETE.EVT.{min(d for s, d in _durables() if s == 'EVT')}"))["success"]
+        assert (await jetstream(bus, "STREAM.DELETE.PARKED"))["success"]
+        assert (await jetstream(bus, f"CONSUMER.DELETE.EVT.{min(d for s, d in _durables() if s == 'EVT')}"))["success"]
         await eventually(lambda: all_declared(bus), within=20)
 
 

@@ -1,9 +1,10 @@
-"""What tests of the bus share: callers nobody else uses, and waiting for a state."""
+"""What tests of the bus share: callers nobody else uses, waiting for a state, and what the broker says of its streams."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -28,6 +29,13 @@ async def eventually(state: Callable[[], bool | Awaitable[bool]], within: float 
             if await held if inspect.isawaitable(held) else held:
                 return
             await asyncio.sleep(0.02)
+
+
+async def jetstream(bus: Bus, call: str, **given: Any) -> dict[str, Any]:
+    """What the broker's API of streams and consumers answers. `call`: `STREAM.INFO.EVT`, say."""
+    reply = await bus.request(f"$JS.API.{call}", json.dumps(given).encode(), timeout=5)
+    answer: dict[str, Any] = json.loads(reply.data)
+    return answer
 
 
 @asynccontextmanager

@@ -14,6 +14,7 @@ from phronesis_bus import connect
 from phronesis_bus.declare import USER as DECLARE
 from phronesis_local import postgres
 from phronesis_local.loopback import LOOPBACK
+from tests.support.bus import jetstream
 from tests.support.production import GRAPH, GRAPH_DATABASE, graph_login
 from tests.support.stack import RunningStack
 
@@ -110,8 +111,7 @@ async def under_way(stack: RunningStack) -> dict[str, int]:
     finally:
         await connection.close()
     async with connect(DECLARE, stack.bus_settings(DECLARE)) as bus:
-        held = json.loads((await bus.request("$JS.API.STREAM.INFO.EVT", b"", timeout=3)).data)
-    waiting["events"] = int(held["state"]["messages"])
+        waiting["events"] = int((await jetstream(bus, "STREAM.INFO.EVT"))["state"]["messages"])
     return {place: count for place, count in waiting.items() if count}
 
 

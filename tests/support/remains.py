@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from typing import Any
 
 import asyncpg
 import httpx
@@ -20,6 +19,7 @@ from phronesis_contracts.media import UPLOADS
 from phronesis_local import postgres, weaviate
 from phronesis_local.keys import password
 from phronesis_local.loopback import LOOPBACK
+from tests.support.bus import jetstream
 from tests.support.postgres_text import rows_with
 from tests.support.production import GRAPH, GRAPH_DATABASE, SERVERS, graph_login
 from tests.support.stack import RunningStack
@@ -95,9 +95,7 @@ async def _objects_with(bus: Bus, bucket: str, data: bytes) -> int:
 
 async def _events(stack: RunningStack, tenant: str) -> dict[str, int]:
     async with connect(DECLARE, stack.bus_settings(DECLARE)) as bus:
-        wanted = json.dumps({"subjects_filter": f"evt.{tenant}.>"}).encode()
-        reply = await bus.nats.request("$JS.API.STREAM.INFO.EVT", wanted, timeout=5)
-    state: dict[str, Any] = json.loads(reply.data)["state"]
+        state = (await jetstream(bus, "STREAM.INFO.EVT", subjects_filter=f"evt.{tenant}.>"))["state"]
     return {"events": sum((state.get("subjects") or {}).values())}
 
 
