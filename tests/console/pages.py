@@ -40,6 +40,7 @@ async def sign_in(page: Page, url: str, key: str) -> None:
     await page.fill("Your key", key)
     await page.enter("Your key")
     await page.text("#content h1")
+    await settled(page)
     await page.complaints()  # that nobody was signed in yet
 
 
@@ -54,6 +55,11 @@ async def visit(page: Page, url: str, path: str) -> None:
     """Open a page of the console below `/console`, and return when nothing on it is loading any more."""
     await page.open(f"{url}/console{path}")
     await page.until(lambda driver: driver.find_elements("css selector", "main h1"))
+    await settled(page)
+
+
+async def settled(page: Page) -> None:
+    """Wait until nothing on a page is loading any more."""
     await page.until(lambda driver: not driver.find_elements("css selector", ".skeleton"))
 
 
