@@ -12,6 +12,7 @@ OF_MOD = ("What's the total whole life cost of the MOD portfolio in 2023", "and 
 PAIR = "Compare MOD and DFT in 2023"
 MEAN = "avg whole life cost of infrastructure projects 2023"
 DELAYED = "Which projects were delayed between 2022 and 2023?"
+OF_SEVERAL = "What is the rating of Digital?"
 TOP = "top 3 defra projects by cost 2022"
 
 
@@ -147,12 +148,44 @@ async def test_a_follow_up_is_answered_of_what_was_spoken_of(
         ("Call me back at 5",),
         ("Is Crossrail over budget?",),
         ("which projects got cheaper in 2023", "by how much in total"),
+        (OF_SEVERAL,),
+        (OF_SEVERAL, "and in 2021?"),
+        (OF_SEVERAL, "what does it cost?"),
+        (OF_SEVERAL, "the third"),
+        ("What is the rating of Estates?", "what about 2021?"),
     ],
     ids=lambda said: said[-1],
 )
 async def test_what_may_mean_several_things_is_not_answered_of_one(asker: Asker, said: tuple[str, ...]) -> None:
     reply = await asker.of("dialogue").say(said[-1], *said[:-1])
     assert [figure for figure in ("£", "**", " are ") if figure in reply] == [], reply
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ((OF_SEVERAL, "the second one"), "**Help to Grow - Digital**, 2022: rating **Amber**."),
+        ((OF_SEVERAL, "2"), "**Help to Grow - Digital**, 2022: rating **Amber**."),
+        ((OF_SEVERAL, "the tax project, please"), "**Making Tax Digital**, 2023: rating **Amber**."),
+        ((OF_SEVERAL, "i mean help to grow"), "**Help to Grow - Digital**, 2022: rating **Amber**."),
+        ((OF_SEVERAL, "and in 2021?", "the first"), "**Making Tax Digital**, 2023: rating **Amber**."),
+        ((OF_SEVERAL, "the second one", "and the first?"), "**Making Tax Digital**, 2022: rating **Amber**."),
+        ((OF_SEVERAL, "the tax one", "and in 2021?"), "**Making Tax Digital**, 2021: rating **Amber**."),
+        (
+            ("How much does the Universal Credit Programme cost in 2022?", "and Digital?", "the tax one"),
+            "**Making Tax Digital**, 2022: whole-life cost **£885 million**.",
+        ),
+        (
+            (OF_SEVERAL, "How many red projects were there in 2022?", "and in 2023?"),
+            "In 2023, there are **23** projects (rating Red).",
+        ),
+    ],
+    ids=lambda value: " / ".join(value[1:]) if isinstance(value, tuple) else None,
+)
+async def test_what_is_chosen_of_several_things_answers_the_question_that_was_asked_of_them(
+    asker: Asker, said: tuple[str, ...], told: str
+) -> None:
+    assert (await asker.ask(said[-1], *said[:-1])).answer == told
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ from .plan import (
     AboutUser,
     Aggregate,
     Change,
+    Clarification,
     Compare,
     Compose,
     Coverage,
@@ -387,7 +388,9 @@ class _Answering:
             case Unknown():
                 kept = await self._kept(understood, words)
                 missed = kept or await self._unknown(understood, plan, schema, words)
-                return replace(missed, focus=missed.focus or _focus_after_miss(self._turn.focus, understood))
+                return replace(
+                    missed, focus=missed.focus or _focus_after_miss(self._turn.focus, understood, self._text[:MAX_PHRASE])
+                )
         return await self._of_twin(understood, lexicon, schema)
 
     def _is_vague(self, plan: Plan, lexicon: Lexicon) -> bool:
@@ -904,7 +907,9 @@ class _Answering:
         if going:
             ids = () if found.source is not None else tuple(one.id for one in found.facts)
             waiting = {"to_forget": ids, "source_to_forget": found.source}
-        focus = self._turn.focus.model_copy(update={"personal": True, "quoted": None, "language": words.language, **waiting})
+        focus = self._turn.focus.model_copy(
+            update={"personal": True, "quoted": None, "clarification": None, "language": words.language, **waiting}
+        )
         return self._said(understood, Written(found.text), "A", found.sure, sources=sources, focus=focus, stands=going)
 
     async def _quote(self, asked: str, passages: Sequence[Passage], **more: Any) -> tuple[Quote, ...]:
@@ -962,7 +967,9 @@ class _Answering:
             computed=computed,
             row=row,
         )
-        focus = before.model_copy(update={"quoted": source, "personal": False, "language": words.language})
+        focus = before.model_copy(
+            update={"quoted": source, "personal": False, "clarification": None, "language": words.language}
+        )
         return self._said(understood, Written(text), "A", sure, memory=memory, sources=sources, focus=focus)
 
     async def _about_topic(self, understood: Understood, plan: Unknown, schema: Schema, words: Wording) -> RuleAnswer | None:
@@ -1097,7 +1104,7 @@ def focus_after(before: Focus, plan: Plan, finding: Finding, language: str) -> F
             years = (plan.year,)
             entities = entities if plan.to or len(entities) > 1 else (plan.source,)
         case Coverage():
-            return before.model_copy(update={"plan": plan, "language": language})
+            return before.model_copy(update={"plan": plan, "clarification": None, "language": language})
     if isinstance(plan, Select) and len(entities) == 1:
         selection = plan.of
     told = plan.entities if isinstance(plan, Describe) else (plan.source,) if isinstance(plan, Relate) else ()
@@ -1140,8 +1147,13 @@ def _focus_on(understood: Understood, before: Focus) -> Focus:
     return _spoken_of(plan.entities, understood.language)
 
 
-def _focus_after_miss(before: Focus, understood: Understood) -> Focus | None:
+def _focus_after_miss(before: Focus, understood: Understood, asked: str) -> Focus | None:
     """What a conversation is about after a question that was not understood: the thing it named, or nothing that is certain."""
+    plan = understood.plan
+    if isinstance(plan, Unknown) and plan.reason == "ambiguous" and plan.words in asked:
+        waits = Clarification(question=asked, name=plan.words, options=plan.choices)
+        asked_back = {"clarification": waits, "listed": plan.choices, "quoted": None, "personal": False}
+        return before.model_copy(update=asked_back)
     if understood.named:
         return _spoken_of(understood.named, understood.language)
     if understood.strays and before.selection is not None:

@@ -361,6 +361,16 @@ class QuotedSource(Message):
     """The one row of a table that was told, spelled."""
 
 
+class Clarification(Message):
+    """A question that has a name of several things in it, and waits for which of them is meant."""
+
+    question: str
+    name: str
+    """As it stands in the question."""
+    options: tuple[EntityRef, ...]
+    """In the order in which they were shown."""
+
+
 class Focus(Message):
     """What a conversation is about: stored with it, and what “it”, “their” and “the year before” refer to."""
 
@@ -390,6 +400,8 @@ class Focus(Message):
     """Ids of the facts that the person asked to forget and has not confirmed yet: they are left out until then."""
     source_to_forget: ForgetSource | None = None
     """The document or conversation that the person asked to forget and has not confirmed yet."""
+    clarification: Clarification | None = None
+    """The last question, where it was answered by asking which of several things it means."""
 
 
 NO_FOCUS = Focus()

@@ -35,7 +35,7 @@ from .plan import (
 from .questions_of_sets import of_a_set
 from .questions_of_things import of_things
 from .reading import Item, Reading, read
-from .references import NeedsMore, continue_plan, is_pronoun, of_another, point_back, refer
+from .references import NeedsMore, chosen_of, continue_plan, is_pronoun, of_another, point_back, refer
 
 
 def compose(made: Composition) -> Plan:
@@ -237,6 +237,15 @@ def understand(
     for one in (language, *(other for other in languages().values() if other is not language)):
         if (talk := one.recognise(text, "talk")) is not None:
             return Understood(plan=Talk(about=talk, text=text[:1_000]), language=one.name)
+    if (waits := focus.clarification) is not None and lexicon is not None:
+        chosen = chosen_of(waits, text, lexicon)
+        if chosen is not None:
+            focus = focus.model_copy(update={"clarification": None})
+            question = waits.question.replace(waits.name, chosen.name, 1)
+            meant = understand(question, lexicon, focus, language, personal=personal, spoken=spoken)
+            return meant.model_copy(update={"leans": True})
+        # It is not known which of them “it” is, nor is it what was spoken of before them.
+        focus = Focus(entities=waits.options, listed=waits.options, language=focus.language)
     ordered = language.recognise(text, "order") is not None
     order = _of_memory(text, language) if personal else None
     if order is not None and not _corrects_data(order[0], focus) and not (ordered and order[0] == "remember"):

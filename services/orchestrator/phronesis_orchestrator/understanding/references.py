@@ -14,6 +14,7 @@ from .lexicon import Lexicon
 from .plan import (
     Aggregate,
     Change,
+    Clarification,
     Compare,
     Coverage,
     Describe,
@@ -30,7 +31,8 @@ from .plan import (
 )
 from .questions_of_changes import MOVES
 from .questions_of_things import telling_text
-from .reading import Item, Reading
+from .reading import Item, Reading, read
+from .search import telling
 
 _FRAGMENT_WORDS = 9
 """Words of a message that may be nothing but a change to the question before it."""
@@ -329,6 +331,27 @@ def _ordinal(reading: Reading) -> int | None:
         if not nouns and not item.has("relative_years") and not reading.has("most", "least", "largest", "superlative", "rank"):
             return int(item.of("ordinals")[0])
     return None
+
+
+def chosen_of(clarification: Clarification, text: str, lexicon: Lexicon) -> EntityRef | None:
+    """Which of several things a message chooses, saying no more: the second one; 2; the tax project. `None` for none."""
+    options, language, reading = clarification.options, lexicon.language, read(text, lexicon)
+    items = tuple(item for item in reading.items if not any(item.names_type(one.type) for one in options))
+    place = _ordinal(replace(reading, items=items))
+    told = [token for item in items if not item.has("ordinals") for token in reading.tokens[item.at : item.end]]
+    said = {token.stem for token in telling(told, language)}
+    figures = [int(token.folded) for token in reading.tokens if token.folded.isdecimal()]
+    if len(figures) == 1 and len(reading.tokens) <= _FIGURE_WORDS and 0 < figures[0] <= len(options):
+        return options[figures[0] - 1]
+    if place is not None and not said:
+        place = place if place < 0 else place - 1
+        return options[place] if -len(options) <= place < len(options) else None
+    held = [one for one in options if said and said <= {token.stem for token in language.tokens(one.name)}]
+    return held[0] if len(held) == 1 else None
+
+
+_FIGURE_WORDS = 2
+"""Words of a message at most that gives the place of what it chooses: number 2."""
 
 
 def is_pronoun(reading: Reading, item: Item) -> bool:
