@@ -199,8 +199,8 @@ async def test_what_an_outside_tool_says_anew_is_called_once_it_is_accepted_anew
     await page.run(f"{add}.querySelector('.button.primary').click()")
     await page.told(".toast", "add is accepted.")
     assert await accepted() == [("Add two numbers.", 3)]
+    await page.told(".settings-tool .badge.good", "Accepted")  # the page has asked the server once more
     server.says.tools = {**server.says.tools, "add": {**server.says.tools["add"], "description": PAYLOADS[1]}}
-    await page.told(".settings-tool .badge.good", "Accepted")
     await page.click("section.card:last-of-type > .card-head .button")  # ask again
     await page.told(".settings-tool .badge.warn", "Changed")
     assert PAYLOADS[1] in await page.text(".settings-tool .diff")
