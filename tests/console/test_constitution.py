@@ -78,6 +78,7 @@ async def test_a_change_is_kept_and_undone_in_one_press(here: House, page: Page,
     await page.fill("Horizon", "two years")
     await page.click("dialog button", "Save")
     await page.told(".toasts", "It was changed.")
+    await page.told(".facts", "two years")
     assert (await node_of(writer, GOAL))["horizon"] == "two years"
     await page.click(".toast button", "Undo")
     await page.told(".facts", before)

@@ -93,6 +93,7 @@ async def test_a_limit_is_set_and_its_removal_undone(here: House, page: Page, ad
     await page.click("button[aria-label='Remove user bo']")
     await page.click("dialog .button.danger")
     await page.told(".toast", "The limit is removed.")
+    await page.until(lambda driver: not driver.find_elements("css selector", "[aria-label='Remove user bo']"))
     assert await held() == []
     await page.press("Undo")
     await page.told("td", "user bo")

@@ -13,6 +13,7 @@ from tests.console.pages import THEMES, WIDTHS, go, overflows, sign_in, sized
 from tests.console.scripts import ASK, LAST, LOOK, answered, planned, wanted
 from tests.support.approving import Desk
 from tests.support.browser import Page, window
+from tests.support.bus import eventually
 from tests.support.people import Person
 
 pytestmark = [pytest.mark.verify, pytest.mark.timeout(300)]
@@ -137,6 +138,7 @@ async def test_a_document_is_forgotten_after_a_preview_of_what_goes_with_it(desk
     given = {"file": ("acme.txt", INVOICE, "text/plain")}
     file = (await person.http.post("/v1/files", files=given, data={"purpose": "user_data"})).json()["id"]
     await person.reply("What does the document say about the warranty?", media=[file])
+    await eventually(lambda: _has_episode(person))
     await sign_in(page, url, person.key)
     await go(page, "Memory")
     await page.click(".tabs a", "Documents")
@@ -218,6 +220,11 @@ async def test_the_timeline_of_a_fact_is_found(desk: Desk, url: str, page: Page)
     await page.click("td a", "The user lives in Basel.")
     await page.told(".timeline", "Superseded by: The user lives in Basel.")
     assert await page.texts(".timeline > li > a") == ["The user lives in Basel.", "The user lives in Bern."]
+
+
+async def _has_episode(person: Person) -> bool:
+    found = await person.http.get("/api/v1/memory", params={"kind": "episode"})
+    return bool(found.raise_for_status().json()["memories"])
 
 
 async def called(person: Person, tool: str, **given: Any) -> dict[str, Any]:
