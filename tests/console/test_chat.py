@@ -118,9 +118,10 @@ async def test_a_conversation_is_read_again_and_deleted_after_a_question(page: P
     await page.run("location.reload()")
     await page.until(lambda driver: driver.find_elements("css selector", ".chart canvas"))
     assert await page.text(".message.mine .said") == "How many projects does each department have?"
-    await page.run("document.querySelector('.conversations li .button').click()")
+    await page.point(".conversations li")
+    await page.click(".conversations li .button")
     await page.text("dialog h2")
-    await page.run("document.querySelector('dialog .button.danger').click()")
+    await page.click("dialog .button.danger")
     await page.until(lambda driver: driver.current_url.endswith("/console/chat"))
     await page.until(lambda driver: not driver.find_elements("css selector", ".conversations li"))
 
@@ -165,7 +166,8 @@ async def test_a_conversation_is_found_by_what_was_said_in_it(page: Page, url: s
 
 async def test_a_message_is_changed_and_sent_again(page: Page) -> None:
     await ask(page, "Fist words")
-    await page.run("document.querySelector('.message.mine .edit').click()")
+    await page.point(".message.mine")
+    await page.click(".message.mine .edit")
     await page.until(lambda driver: driver.execute_script("return document.querySelector('#message').value") == "Fist words")
     await ask(page, "First words")
     said = "return [...document.querySelectorAll('.message.mine .said')].map(each => each.textContent)"
@@ -176,7 +178,8 @@ async def test_a_message_can_be_edited_again_after_its_words_were_taken_out(page
     await ask(page, "Twice")
     for _ in range(2):
         await page.fill("Message", "")
-        await page.run("document.querySelector('.message.mine .edit').click()")
+        await page.point(".message.mine")
+        await page.click(".message.mine .edit")
         await page.until(lambda driver: driver.execute_script("return document.querySelector('#message').value") == "Twice")
 
 
@@ -236,14 +239,14 @@ async def test_a_revoked_key_ends_the_session(page: Page, ann: Holder, api: Runn
 
 
 async def test_signing_out_ends_the_session(page: Page) -> None:
-    await page.run("document.querySelector('.account summary').click()")
+    await page.click(".account summary")
     await page.press("Sign out")
     await page.text(".sign-in h1")
     assert await page.cookies() == []
 
 
 async def test_a_wrong_key_is_refused_in_plain_words(page: Page, url: str) -> None:
-    await page.run("document.querySelector('.account summary').click()")
+    await page.click(".account summary")
     await page.press("Sign out")
     await page.fill("Your key", "phr_" + "x" * 43)
     await page.press("Sign in")

@@ -38,12 +38,12 @@ async def owner(here: House, tmp_path: Path) -> AsyncIterator[Page]:
 async def test_one_press_on_the_first_page_leads_to_an_answer(here: House, owner: Page) -> None:
     await visit(owner, here.url, "")
     asked = await owner.text(".examples a")
-    await owner.run("document.querySelector('.examples a').click()")
+    await owner.click(".examples a")
     await owner.until(lambda driver: driver.find_elements("css selector", "article.theirs[data-status=completed]"))
     assert await owner.text(".message.mine .said") == asked
     assert any(letter.isdigit() for letter in await owner.text("article.theirs .prose"))
     await owner.picture("answer.png")
-    await owner.run("document.querySelector('article.theirs a[href*=\"/traces/\"]').click()")
+    await owner.click("article.theirs a[href*='/traces/']")
     await owner.text(".slowest-step")
     await owner.picture("trace.png")
     assert await owner.complaints() == []

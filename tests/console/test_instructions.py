@@ -39,7 +39,7 @@ async def test_a_text_is_published_after_its_difference_was_seen_and_taken_back(
     assert await page.text(".diff .added") == "Be kind."
     assert (await called(person, "list_releases"))["releases"] == []
     await page.press("Publish")
-    await page.run("document.querySelector('dialog .button.danger').click()")
+    await page.click("dialog .button.danger")
     await page.until(lambda driver: "Be kind." in driver.find_element("css selector", ".instruction").text)
     await page.press("Undo")
     await page.until(lambda driver: "Be kind." not in driver.find_element("css selector", ".instruction").text)
@@ -51,7 +51,7 @@ async def test_an_earlier_release_is_made_active_again_once_it_is_confirmed(pers
     await published(person, "Name a figure.")
     await visit(page, url, "/instructions/releases")
     await page.press("Make active")
-    await page.run("document.querySelector('dialog .button.danger').click()")
+    await page.click("dialog .button.danger")
     await page.until(lambda driver: "active" in driver.find_element("css selector", "tbody tr:last-child td").text)
     assert [each["active"] for each in (await called(person, "list_releases"))["releases"]] == [False]
     assert await page.complaints() == []
@@ -66,7 +66,7 @@ async def test_an_experiment_is_started_and_stopped(person: Person, url: str, pa
     await page.press("Start")
     await page.until(lambda driver: driver.find_elements("css selector", ".card h2 .badge.info"))
     await page.press("Stop experiment")
-    await page.run("document.querySelector('dialog .button.danger').click()")
+    await page.click("dialog .button.danger")
     await page.until(lambda driver: driver.find_elements("css selector", ".card h2 .badge.plain"))
     (found,) = (await called(person, "list_experiments"))["experiments"]
     assert (found["name"], found["status"], [arm["tags"] for arm in found["arms"]]) == ("tone", "stopped", [[], [TAG]])

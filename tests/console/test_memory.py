@@ -123,7 +123,7 @@ async def test_a_memory_is_added_and_found(here: House, page: Page, lena: Person
     await page.press("Add a memory")
     await page.fill("Text", "The ladder stands in the shed.")
     await page.fill("Metadata", "room: shed\nsteps: 12")
-    await page.run("document.querySelector('dialog .button.primary').click()")
+    await page.click("dialog .button.primary")
     await page.told(".memory-whole", "ladder")
     id = (await page.run("return location.pathname")).rsplit("/", 1)[-1]
     kept = (await lena.http.get(f"/api/v1/memory/{id}")).json()
@@ -136,7 +136,7 @@ async def test_a_memory_is_forgotten_after_a_preview(here: House, page: Page, le
     await page.press("Forget")
     await page.told("dialog .memory-counts", "stored items")
     assert (await lena.http.get(f"/api/v1/memory/{id}")).status_code == 200
-    await page.run("document.querySelector('dialog .button.danger').click()")
+    await page.click("dialog .button.danger")
     await page.told(".toast", "Forgotten")
     assert (await lena.http.get(f"/api/v1/memory/{id}")).status_code == 404
 

@@ -231,7 +231,7 @@ async def test_what_was_done_and_what_was_refused_is_found_in_the_audit_trail(he
         await eventually(lambda query=query: entered(ada, query))  # type: ignore[misc]
         await visit(page, here.url, f"/settings/audit?{query}")
         assert await page.text("tbody tr td a") == row
-    await page.run("document.querySelector('tbody tr td a').click()")
+    await page.click("tbody tr td a")
     assert await page.text("dialog h2") == "audit.list"
     assert "forbidden" in await page.text("dialog .facts")
     assert await page.complaints() == []

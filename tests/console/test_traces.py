@@ -36,7 +36,7 @@ async def test_an_answer_that_did_not_help_is_found_with_what_was_said_about_it(
     turn, text = await answered(desk, person)
     conversation = (await person.turn(turn))["conversation_id"]
     await visit(page, url, f"/chat/{conversation}")
-    await page.run("document.querySelector('[aria-label=\"This did not help\"]').click()")
+    await page.click("[aria-label='This did not help']")
     await page.fill("What was wrong or missing?", "It says nothing.")
     await page.press("Save")
     assert await page.text(".remark-said") == "It says nothing."
@@ -46,7 +46,7 @@ async def test_an_answer_that_did_not_help_is_found_with_what_was_said_about_it(
     row = "return [...document.querySelectorAll('tbody tr:first-child td')].slice(0, 2).map(cell => cell.textContent)"
     assert await page.run(row) == [f"{text}It says nothing.", person.user]
     await visit(page, url, f"/chat/{conversation}")
-    await page.run("document.querySelector('[aria-label=\"This did not help\"]').click()")
+    await page.click("[aria-label='This did not help']")
     await page.press("Undo")
     assert await page.text(".remark-said") == "It says nothing."
     assert await page.complaints() == []
@@ -56,7 +56,7 @@ async def test_a_step_opens_to_what_its_service_noted(desk: Desk, person: Person
     turn, _ = await answered(desk, person)
     await visit(page, url, f"/traces/{turn}")
     await page.text(".waterfall .step-row")
-    await page.run("document.querySelector('[data-name=\"POST /api/v1/turns\"] .step-row').click()")
+    await page.click("[data-name='POST /api/v1/turns'] .step-row")
     assert "/api/v1/turns" in await page.text(".step-facts")
     assert (await page.run("return new URLSearchParams(location.search).has('span')"), await page.complaints()) == (True, [])
 

@@ -84,10 +84,10 @@ async def test_calls_from_a_document_are_approved_for_good_and_the_grant_is_with
         shown = await page.text(f"[data-id='{id}']")
         assert [text in shown for text in ("a document (letter.txt)", "changes something")] == [True, True]
         await page.press("Always approve such calls")
-        await page.run("document.querySelector('dialog .button.danger').click()")
+        await page.click("dialog .button.danger")
         assert await page.text("tbody tr td:first-child") == "task.create.v1"
         await page.press("Withdraw")
-        await page.run("document.querySelector('dialog .button.danger').click()")
+        await page.click("dialog .button.danger")
         await page.until(lambda driver: not driver.find_elements("css selector", "tbody tr"))
         assert await page.complaints() == []
     (grant,) = (await desk.person.http.get("/api/v1/approval-grants", params={"revoked": True})).json()["grants"]
@@ -102,12 +102,12 @@ async def test_a_schedule_is_made_in_the_viewers_zone_paused_and_deleted(person:
     assert (await page.text("tbody tr td:nth-child(2)")) == "Monday, 08:00"
     (made,) = (await person.http.get("/api/v1/schedules")).json()["schedules"]
     assert (made["cron"], made["time_zone"], made["enabled"]) == ("0 8 * * 1", "Asia/Tokyo", True)
-    await page.run("document.querySelector('tbody [aria-label=Pause]').click()")
+    await page.click("tbody [aria-label=Pause]")
     await page.until(lambda driver: driver.find_elements("css selector", "tbody [aria-label=Resume]"))
     (paused,) = (await person.http.get("/api/v1/schedules")).json()["schedules"]
     assert (paused["schedule_id"], paused["enabled"]) == (made["schedule_id"], False)
-    await page.run("document.querySelector('tbody [aria-label=Delete]').click()")
-    await page.run("document.querySelector('dialog .button.danger').click()")
+    await page.click("tbody [aria-label=Delete]")
+    await page.click("dialog .button.danger")
     assert await page.text(".empty-title") == "There are no schedules yet."
     assert ((await person.http.get("/api/v1/schedules")).json()["schedules"], await page.complaints()) == ([], [])
 

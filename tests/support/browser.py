@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from selenium.common.exceptions import StaleElementReferenceException
-from selenium.webdriver import Chrome, ChromeOptions, ChromeService
+from selenium.webdriver import ActionChains, Chrome, ChromeOptions, ChromeService
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
@@ -54,6 +54,16 @@ def browser() -> tuple[str, str]:
     if found := _found():
         return found
     raise NoBrowser(f"apt-get ended well, and chromium or chromedriver is not on the path; {hand}")
+
+
+_LISTENER = """(() => {
+  const asked = window.fetch;
+  let open = 0, last = performance.now();
+  const counted = (by) => { open += by; last = performance.now(); };
+  window.fetch = (...given) => { counted(1); return asked(...given).finally(() => counted(-1)); };
+  window.isQuiet = () => open === 0 && performance.now() - last > 50;
+})()"""
+"""What runs before a page's own scripts, and counts what it asks for."""
 
 
 class Page:
@@ -106,6 +116,10 @@ class Page:
         wait = WebDriverWait(self._driver, PATIENCE, _LOOKS, (StaleElementReferenceException,))
         await asyncio.to_thread(lambda: wait.until(pressed, f"nothing can be pressed for {css} {text}"))
 
+    async def point(self, css: str) -> None:
+        """Move the pointer over the first element that a selector finds: some buttons are shown only then."""
+        await asyncio.to_thread(lambda: ActionChains(self._driver).move_to_element(self._shown(By.CSS_SELECTOR, css)).perform())
+
     async def choose(self, label: str, text: str) -> None:
         """Choose the option with this text in the field with this label."""
         await asyncio.to_thread(lambda: Select(self._labelled(label)).select_by_visible_text(text))
@@ -136,7 +150,12 @@ class Page:
 
     async def until(self, holds: Callable[[Chrome], Any]) -> Any:
         """What `holds` gives once it gives something."""
-        return await asyncio.to_thread(lambda: WebDriverWait(self._driver, PATIENCE, _LOOKS).until(holds))
+        wait = WebDriverWait(self._driver, PATIENCE, _LOOKS, (StaleElementReferenceException,))
+        return await asyncio.to_thread(lambda: wait.until(holds))
+
+    async def settled(self) -> None:
+        """Return once the page has asked for nothing for 50 ms and waits for no answer, but for what streams."""
+        await self.until(lambda driver: driver.execute_script("return window.isQuiet()"))
 
     async def run(self, script: str) -> Any:
         """What a script returns."""
@@ -212,6 +231,7 @@ async def window(profile: Path, width: int = 1280, height: int = 1100) -> AsyncI
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     running = await asyncio.to_thread(lambda: Chrome(options=options, service=ChromeService(executable_path=driver)))
     try:
+        await asyncio.to_thread(running.execute_cdp_cmd, "Page.addScriptToEvaluateOnNewDocument", {"source": _LISTENER})
         yield Page(running)
     finally:
         await asyncio.to_thread(running.quit)
