@@ -127,10 +127,8 @@ def refer(reading: Reading, focus: Focus) -> tuple[Selection | Unknown | None, t
     if _points_at_type(reading, focus):
         return Unknown(reason="reference", words=reading.text[:200]), (), True
     ordinal, listed = _ordinal(reading), focus.entities if len(focus.entities) > 1 else focus.listed
-    if ordinal is not None and listed:
-        place = ordinal if ordinal < 0 else ordinal - 1
-        if -len(listed) <= place < len(listed):
-            return None, (listed[place],), True
+    if ordinal is not None and (one_of := _at(listed, ordinal)) is not None:
+        return None, (one_of,), True
     if _next_in_rank(reading, focus) is not None or _members(reading, focus) is not None:
         return None, (), True
     if (things := _so_many(reading, focus)) is not None:
@@ -333,25 +331,40 @@ def _ordinal(reading: Reading) -> int | None:
     return None
 
 
+def _at(things: tuple[EntityRef, ...], ordinal: int) -> EntityRef | None:
+    """The thing in a place, 1 for the first and -1 for the last; `None` where there are not so many."""
+    place = ordinal if ordinal < 0 else ordinal - 1
+    return things[place] if -len(things) <= place < len(things) else None
+
+
 def chosen_of(clarification: Clarification, text: str, lexicon: Lexicon) -> EntityRef | None:
-    """Which of several things a message chooses, saying no more: the second one; 2; the tax project. `None` for none."""
+    """Which of several things a message chooses, asking no more: the second one; 2; the tax project. `None` for none."""
     options, language, reading = clarification.options, lexicon.language, read(text, lexicon)
+    names = [{token.stem for token in language.tokens(one.name)} for one in options]
     items = tuple(item for item in reading.items if not any(item.names_type(one.type) for one in options))
-    place = _ordinal(replace(reading, items=items))
-    told = [token for item in items if not item.has("ordinals") for token in reading.tokens[item.at : item.end]]
-    said = {token.stem for token in telling(told, language)}
+    told = [(item, reading.tokens[item.at : item.end]) for item in items if not item.has("ordinals")]
+    beside = [item for item, tokens in told if not any({token.stem for token in tokens} <= name for name in names)]
+    asks = {kind for item in beside for kind in _ASKS if item.has(kind)}
     figures = [int(token.folded) for token in reading.tokens if token.folded.isdecimal()]
-    if len(figures) == 1 and len(reading.tokens) <= _FIGURE_WORDS and 0 < figures[0] <= len(options):
-        return options[figures[0] - 1]
-    if place is not None and not said:
-        place = place if place < 0 else place - 1
-        return options[place] if -len(options) <= place < len(options) else None
-    held = [one for one in options if said and said <= {token.stem for token in language.tokens(one.name)}]
+    if len(figures) == 1 and len(reading.tokens) <= _FIGURE_WORDS and asks <= {"count"}:  # number 2
+        return _at(options, figures[0]) if figures[0] > 0 else None
+    if asks:
+        return None  # who runs the first one
+    said = {token.stem for _, tokens in told for token in telling(tokens, language)}
+    ordinal = _ordinal(replace(reading, items=items))
+    if ordinal is not None and not said:
+        return _at(options, ordinal)
+    held = [one for one, name in zip(options, names, strict=True) if said and said <= name]
     return held[0] if len(held) == 1 else None
 
 
 _FIGURE_WORDS = 2
 """Words of a message at most that gives the place of what it chooses: number 2."""
+_ASKS = frozenset(
+    """question_words relation count detail concept purpose list about property value existence yes_or_no scope group
+    most least rank superlative""".split()
+)
+"""Kinds of words beside a name with which a message asks a question of its own."""
 
 
 def is_pronoun(reading: Reading, item: Item) -> bool:
