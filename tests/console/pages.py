@@ -60,7 +60,7 @@ async def visit(page: Page, url: str, path: str) -> None:
 
 async def settled(page: Page) -> None:
     """Wait until nothing on a page is loading any more."""
-    await page.settled()
+    await page.quiet()
     await page.until(lambda driver: not driver.find_elements("css selector", ".skeleton"))
 
 

@@ -153,7 +153,7 @@ class Page:
         wait = WebDriverWait(self._driver, PATIENCE, _LOOKS, (StaleElementReferenceException,))
         return await asyncio.to_thread(lambda: wait.until(holds))
 
-    async def settled(self) -> None:
+    async def quiet(self) -> None:
         """Return once the page has asked for nothing for 50 ms and waits for no answer, but for what streams."""
         await self.until(lambda driver: driver.execute_script("return window.isQuiet()"))
 
