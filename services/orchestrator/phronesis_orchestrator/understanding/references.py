@@ -338,7 +338,7 @@ def _at(things: tuple[EntityRef, ...], ordinal: int) -> EntityRef | None:
 
 
 def chosen_of(clarification: Clarification, text: str, lexicon: Lexicon) -> EntityRef | None:
-    """Which of several things a message chooses, asking no more: the second one; 2; the tax project. `None` for none."""
+    """Which of several things a message chooses, asking no more: the second one; 2; the harbour one. `None` for none."""
     options, language, reading = clarification.options, lexicon.language, read(text, lexicon)
     names = [{token.stem for token in language.tokens(one.name)} for one in options]
     items = tuple(item for item in reading.items if not any(item.names_type(one.type) for one in options))
